@@ -1,0 +1,182 @@
+//! How far a claim looks: cursors, sweeps, and which handlers a turn asks for. Pure state, no I/O.
+//!
+//! A cursor goes on from where a full claim ended; a claim that was not full starts again a little before now. What commits
+//! late, or was given back, is behind the cursor: a sweep walks each handler from the beginning to the end, in turns of its
+//! own, at least once in [`SWEEP_EVERY`], one to one with normal turns while those are full. When followers of blocked keys
+//! fill a scan, the first delivery of each key is looked up by key instead, from key to key and to the end, and no scan
+//! reads followers until the next sweep tries it again.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use relaybus::store::{ClaimRequest, TurnRequest};
+
+use super::claim::Answer;
+use super::row::Scanned;
+use super::session::{Cursor, KEYED_ROWS, Own, PostgresSession, Sweep};
+
+/// A sweep begins at least this often.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// Rows that a keyed scan reads while keys are looked up one by one.
+const WHILE_HIDDEN: usize = 1;
+/// Handlers that one claim looks at.
+const WINDOW: usize = 64;
+/// What a turn asks of a handler.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) place: usize,
+    pub(super) slots: usize,
+    pub(super) unkeyed: Option<(usize, Cursor)>,
+    pub(super) keyed: Option<(usize, Cursor)>,
+}
+
+/// Keyed rows that one claim reads of all handlers together.
+pub(super) fn keyed_limit(limit: usize, asks: &[Ask]) -> usize {
+    let longest = asks.iter().filter_map(|ask| ask.keyed).map(|(rows, _)| rows).max().unwrap_or(0);
+    limit.clamp(KEYED_ROWS.0, KEYED_ROWS.1).max(longest)
+}
+
+/// Which handlers a turn looks at, from where, and how far.
+pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, request: &TurnRequest<'_>) -> Vec<Ask> {
+    let mut wanted: Vec<(usize, usize)> = claim
+        .handlers
+        .iter()
+        .filter(|slots| slots.limit > 0)
+        .filter_map(|slots| Some((session.place_of(&slots.handler)?, slots.limit.min(claim.limit))))
+        .filter(|(place, _)| !session.handlers[*place].mask.is_empty())
+        .collect();
+    if wanted.is_empty() {
+        session.unseen = 0;
+        return Vec::new();
+    }
+    let first = session.first % wanted.len();
+    wanted.rotate_left(first);
+    if session.unseen == 0 {
+        session.unseen = wanted.len();
+    }
+    wanted.truncate(WINDOW);
+    session.first = session.first.wrapping_add(if wanted.len() == WINDOW { WINDOW } else { 1 });
+    session.unseen = session.unseen.saturating_sub(wanted.len());
+    let sweep = begin_sweep(session, request);
+    let mut asks = Vec::new();
+    for (place, slots) in wanted {
+        let own = &mut session.handlers[place];
+        own.keyed_rows = own.keyed_rows.max(claim.limit.clamp(KEYED_ROWS.0, KEYED_ROWS.1 / 2));
+        let keyed_rows = if own.hidden { WHILE_HIDDEN } else { own.keyed_rows };
+        if own.hidden && own.loose.is_none() {
+            own.loose = Some(i64::MIN);
+        }
+        let (unkeyed, keyed) = match own.sweep.filter(|_| sweep) {
+            Some(sweep) => (sweep.unkeyed, sweep.keyed),
+            None if sweep => (None, None),
+            None => (Some(own.unkeyed), Some(own.keyed)),
+        };
+        let ask = Ask { place, slots, unkeyed: unkeyed.map(|at| (slots, at)), keyed: keyed.map(|at| (keyed_rows, at)) };
+        asks.push(ask);
+    }
+    asks
+}
+
+/// Whether this turn is one of a sweep.
+fn begin_sweep(session: &mut PostgresSession, request: &TurnRequest<'_>) -> bool {
+    let due = session.swept_at.is_none_or(|last| request.now < last || request.now.since(last) >= SWEEP_EVERY);
+    if !session.sweeping && (request.sweep || due) {
+        session.sweeping = true;
+        session.swept_at = Some(request.now);
+        for own in &mut session.handlers {
+            own.sweep = Some(Sweep { unkeyed: Some(Cursor::START), keyed: Some(Cursor::START) });
+            own.hidden = false;
+        }
+    }
+    // While normal turns are full, every second one is theirs.
+    let sweep = session.sweeping && !(session.last_was_sweep && session.last_was_full);
+    session.last_was_sweep = sweep;
+    sweep
+}
+
+/// Moves the cursors by what a turn read. Whether more may be due.
+pub(super) fn advance(
+    session: &mut PostgresSession,
+    request: &TurnRequest<'_>,
+    limit: usize,
+    Answer { summary, picked, .. }: &Answer,
+    asks: &[Ask],
+) -> bool {
+    if asks.is_empty() {
+        return false;
+    }
+    let mut last: HashMap<i16, (usize, Cursor)> = HashMap::new();
+    let mut keyed_runs: HashMap<i16, HashSet<i64>> = HashMap::new();
+    for one in picked {
+        let cursor = Cursor { at: one.available_at, id: one.id };
+        if one.held.key.is_some() {
+            keyed_runs.entry(one.held.handler).or_default().insert(one.run);
+            continue;
+        }
+        let entry = last.entry(one.held.handler).or_insert((0, cursor));
+        entry.0 += 1;
+        if (cursor.at, cursor.id) > (entry.1.at, entry.1.id) {
+            entry.1 = cursor;
+        }
+    }
+    let runs = last.values().map(|one| one.0).sum::<usize>() + keyed_runs.values().map(HashSet::len).sum::<usize>();
+    let cut = summary.unkeyed >= limit || summary.unkeyed > last.values().map(|one| one.0).sum::<usize>();
+    let scanned: HashMap<i16, Scanned> = summary.keyed.iter().map(|one| (one.handler, *one)).collect();
+    let all_scanned = summary.keyed.iter().map(|one| one.rows).sum::<usize>() >= keyed_limit(limit, asks);
+    let sweep = session.last_was_sweep;
+    let mut full = false;
+    for ask in asks {
+        let own = &mut session.handlers[ask.place];
+        if let Some((rows, from)) = ask.unkeyed {
+            let (count, end) = last.get(&own.id).copied().unwrap_or((0, from));
+            let is_full = count >= rows || cut;
+            let next = is_full.then_some(end);
+            full |= is_full && count > 0;
+            match (&mut own.sweep, sweep) {
+                (Some(sweep), true) => sweep.unkeyed = next,
+                _ => own.unkeyed = next.unwrap_or_else(|| Cursor::recent(request.now)),
+            }
+        }
+        if let Some((rows, from)) = ask.keyed {
+            let seen = scanned.get(&own.id);
+            let count = seen.map_or(0, |seen| seen.rows);
+            let taken = keyed_runs.get(&own.id).map_or(0, HashSet::len);
+            let heads = seen.map_or(0, |seen| seen.heads);
+            let is_full = count >= rows || all_scanned;
+            let is_cut = heads > taken;
+            // Heads that found no slot are found again from here.
+            let next = if is_cut {
+                Some(from)
+            } else {
+                is_full.then(|| seen.map_or(from, |seen| Cursor { at: seen.at, id: seen.id }))
+            };
+            if own.hidden {
+                // The look-up by key tells whether there is more. The scan stays where it is.
+                full |= is_cut;
+                continue;
+            }
+            full |= is_full || is_cut;
+            if is_full && heads == 0 && count >= rows {
+                own.keyed_rows = (rows * 2).min(KEYED_ROWS.1);
+                if rows >= KEYED_ROWS.1 {
+                    own.hide();
+                    continue;
+                }
+            } else if taken > 0 {
+                own.keyed_rows = 0;
+            }
+            match (&mut own.sweep, sweep) {
+                (Some(sweep), true) => sweep.keyed = next,
+                _ => own.keyed = next.unwrap_or_else(|| Cursor::recent(request.now)),
+            }
+        }
+    }
+    if sweep {
+        let open = |own: &Own| own.sweep.is_some_and(|sweep| sweep.unkeyed.is_some() || sweep.keyed.is_some());
+        session.sweeping = asks.iter().any(|ask| open(&session.handlers[ask.place])) || session.unseen > 0;
+    } else {
+        session.last_was_full = full;
+    }
+    let loose = asks.iter().any(|ask| session.handlers[ask.place].loose.is_some());
+    full || runs >= limit || session.unseen > 0 || session.sweeping || loose
+}

@@ -1,0 +1,17 @@
+//! A catalog without events.
+
+use relaybus::{Event, catalog};
+use serde::{Deserialize, Serialize};
+
+#[derive(Event, Serialize, Deserialize)]
+#[event("order.placed.v1")]
+pub struct OrderPlaced {}
+
+#[derive(Event, Serialize, Deserialize)]
+#[event("order.shipped.v1")]
+pub struct OrderShipped {}
+
+#[catalog]
+enum Nothing {}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! An order that does not exist.
+
+use relaybus::{Event, consumer};
+use serde::{Deserialize, Serialize};
+
+#[derive(Event, Serialize, Deserialize)]
+#[event("order.placed.v1")]
+struct OrderPlaced {}
+
+#[consumer(OrderPlaced, order = "loose")]
+async fn ship(_: OrderPlaced) {}
+
+fn main() {}

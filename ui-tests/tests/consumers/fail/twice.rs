@@ -1,0 +1,19 @@
+//! The attribute twice on one method.
+
+use relaybus::{Event, consumers};
+use serde::{Deserialize, Serialize};
+
+#[derive(Event, Serialize, Deserialize)]
+#[event("order.placed.v1")]
+struct OrderPlaced {}
+
+struct Shipping;
+
+#[consumers]
+impl Shipping {
+    #[consumer(OrderPlaced)]
+    #[consumer(OrderPlaced, id = "again")]
+    async fn on_placed(&self, _: OrderPlaced) {}
+}
+
+fn main() {}

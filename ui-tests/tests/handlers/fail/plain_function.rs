@@ -1,0 +1,21 @@
+//! A function without `#[consumer]`.
+
+use relaybus::memory::Memory;
+use relaybus::registry::HandlerList;
+use relaybus::{Event, consumer, handlers};
+use serde::{Deserialize, Serialize};
+
+#[derive(Event, Serialize, Deserialize)]
+#[event("order.placed.v1")]
+struct OrderPlaced {}
+
+#[consumer(OrderPlaced)]
+async fn ship(_: OrderPlaced) {}
+
+async fn plain(_: OrderPlaced) {}
+
+fn list() -> HandlerList<Memory> {
+    handlers![ship, plain]
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+//! A handler listed twice.
+
+use relaybus::memory::Memory;
+use relaybus::registry::HandlerList;
+use relaybus::{Event, consumer, handlers};
+use serde::{Deserialize, Serialize};
+
+#[derive(Event, Serialize, Deserialize)]
+#[event("order.placed.v1")]
+struct OrderPlaced {}
+
+#[consumer(OrderPlaced)]
+async fn ship(_: OrderPlaced) {}
+
+fn list() -> HandlerList<Memory> {
+    handlers![ship, self::ship, ship, self::ship]
+}
+
+fn main() {}
