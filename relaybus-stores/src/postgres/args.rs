@@ -39,6 +39,8 @@ pub(super) struct Time(i64);
 impl Time {
     /// Before every point in time.
     pub(super) const MIN: Self = Self(i64::MIN);
+    /// Behind every point in time.
+    pub(super) const MAX: Self = Self(i64::MAX);
 }
 
 impl From<Timestamp> for Time {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use relaybus::store::{ClaimRequest, TurnRequest};
 
-use super::claim::Answer;
 use super::row::Scanned;
+use super::send::Answer;
 use super::session::{Cursor, KEYED_ROWS, Own, PostgresSession, Sweep};
 
 /// A sweep begins at least this often.
@@ -77,6 +77,21 @@ pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, requ
     asks
 }
 
+/// Leaves out scans for keyed deliveries where keys that go on take all slots. The scan stays where it is.
+pub(super) fn pass_scans(session: &PostgresSession, asks: &mut [Ask], goes_on: &[(i16, i64, i64)], limit: usize) {
+    if goes_on.is_empty() {
+        return;
+    }
+    let mut keys: HashMap<i16, usize> = HashMap::new();
+    goes_on.iter().for_each(|(handler, ..)| *keys.entry(*handler).or_default() += 1);
+    for ask in asks {
+        let taken = keys.get(&session.handlers[ask.place].id).copied().unwrap_or(0);
+        if goes_on.len() >= limit || taken >= ask.slots {
+            ask.keyed = ask.keyed.map(|(_, from)| (0, from));
+        }
+    }
+}
+
 /// Whether this turn is one of a sweep.
 fn begin_sweep(session: &mut PostgresSession, request: &TurnRequest<'_>) -> bool {
     let due = session.swept_at.is_none_or(|last| request.now < last || request.now.since(last) >= SWEEP_EVERY);
@@ -124,6 +139,7 @@ pub(super) fn advance(
     let scanned: HashMap<i16, Scanned> = summary.keyed.iter().map(|one| (one.handler, *one)).collect();
     let all_scanned = summary.keyed.iter().map(|one| one.rows).sum::<usize>() >= keyed_limit(limit, asks);
     let sweep = session.last_was_sweep;
+    let recent = session.recent(request.now);
     let mut full = false;
     for ask in asks {
         let own = &mut session.handlers[ask.place];
@@ -134,10 +150,13 @@ pub(super) fn advance(
             full |= is_full && count > 0;
             match (&mut own.sweep, sweep) {
                 (Some(sweep), true) => sweep.unkeyed = next,
-                _ => own.unkeyed = next.unwrap_or_else(|| Cursor::recent(request.now)),
+                _ => own.unkeyed = next.unwrap_or(recent),
             }
         }
-        if let Some((rows, from)) = ask.keyed {
+        if let Some((0, _)) = ask.keyed {
+            // Not looked at: the next turn does.
+            full = true;
+        } else if let Some((rows, from)) = ask.keyed {
             let seen = scanned.get(&own.id);
             let count = seen.map_or(0, |seen| seen.rows);
             let taken = keyed_runs.get(&own.id).map_or(0, HashSet::len);
@@ -167,7 +186,7 @@ pub(super) fn advance(
             }
             match (&mut own.sweep, sweep) {
                 (Some(sweep), true) => sweep.keyed = next,
-                _ => own.keyed = next.unwrap_or_else(|| Cursor::recent(request.now)),
+                _ => own.keyed = next.unwrap_or(recent),
             }
         }
     }

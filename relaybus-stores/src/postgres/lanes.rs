@@ -15,6 +15,8 @@
 //! - After a lost answer the own bytes are read again, behind a numbered statement; lanes that are leaving stay leaving.
 //! - Lock order: own session, handlers by number, deliveries. Who holds a handler's row waits for no session.
 
+use std::time::Duration;
+
 use relaybus::{Error, Result, Timestamp};
 use sqlx::Row;
 
@@ -94,10 +96,13 @@ impl Inner {
         if rows.is_empty() {
             return Err(Error::SessionLost);
         }
-        let (mut seen, mut expired) = (Vec::new(), 0);
+        let (mut seen, mut expired, mut open_for) = (Vec::new(), 0, None);
         for row in &rows {
             let number = |place: usize| row.try_get_unchecked::<i64, _>(place).map(|n| usize::try_from(n).unwrap_or(0));
             expired = number(6).map_err(failed)?;
+            let hidden: bool = row.try_get_unchecked(9).map_err(failed)?;
+            let age: Option<f64> = row.try_get_unchecked(8).map_err(failed)?;
+            open_for = (!hidden).then(|| Duration::try_from_secs_f64(age.unwrap_or(0.0)).unwrap_or_default());
             let Some(id) = row.try_get_unchecked::<Option<i16>, _>(0).map_err(failed)? else { continue };
             let owners: &[u8] = row.try_get_unchecked(1).map_err(failed)?;
             let name: &str = row.try_get_unchecked(7).map_err(failed)?;
@@ -118,6 +123,7 @@ impl Inner {
             self.forget_handlers();
             return Err(Error::SessionLost);
         }
+        session.look_back_to(now, open_for);
         Ok((seen, expired))
     }
 

@@ -49,6 +49,7 @@ mod options;
 mod pooler;
 mod purge;
 mod row;
+mod send;
 mod session;
 mod settle;
 mod setup;
@@ -222,6 +223,10 @@ impl EventStore for PostgresStore {
 
     fn handles(&self) -> &'static [TypeRef] {
         const { &[TypeRef::of::<PgTransaction>(), TypeRef::of::<PgConnection>()] }
+    }
+
+    fn is_serialization_failure(&self, error: &(dyn std::error::Error + 'static)) -> bool {
+        error.downcast_ref().is_some_and(is_serialization_failure)
     }
 
     async fn setup(&self) -> Result<()> {

@@ -22,6 +22,8 @@ pub(super) struct Summary {
     /// Unkeyed candidates.
     pub(super) unkeyed: usize,
     pub(super) keyed: Vec<Scanned>,
+    /// Something keyed is due, of a turn that did not look at it any closer.
+    pub(super) keyed_due: bool,
 }
 
 /// What was read of a handler's keyed deliveries.
@@ -50,18 +52,15 @@ fn count(number: i64) -> usize {
 }
 
 impl Summary {
-    /// Reads the summary of a turn that claimed; `None` on a row without it.
-    pub(super) fn read(row: &PgRow) -> Result<Option<Self>, sqlx::Error> {
-        if row.try_get_unchecked::<Option<i64>, _>(0)?.is_none() {
-            return Ok(None);
-        }
-        let mut summary = Self::read_settled(row, 1)?;
-        summary.picks = count(row.try_get_unchecked(4)?);
-        summary.unkeyed = count(row.try_get_unchecked(5)?);
-        let handlers: Option<Vec<i16>> = row.try_get_unchecked(6)?;
+    /// Reads the summary of a turn that claimed: its first row.
+    pub(super) fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let mut summary = Self::read_settled(row)?;
+        summary.picks = count(row.try_get_unchecked(3)?);
+        summary.unkeyed = count(row.try_get_unchecked(4)?);
+        let handlers: Option<Vec<i16>> = row.try_get_unchecked(5)?;
         if let Some(handlers) = handlers {
-            let (rows, ats): (Vec<i64>, Vec<Time>) = (row.try_get_unchecked(7)?, row.try_get_unchecked(8)?);
-            let (ids, heads): (Vec<i64>, Vec<i64>) = (row.try_get_unchecked(9)?, row.try_get_unchecked(10)?);
+            let (rows, ats): (Vec<i64>, Vec<Time>) = (row.try_get_unchecked(6)?, row.try_get_unchecked(7)?);
+            let (ids, heads): (Vec<i64>, Vec<i64>) = (row.try_get_unchecked(8)?, row.try_get_unchecked(9)?);
             let all = handlers.into_iter().zip(rows).zip(ats.into_iter().zip(ids)).zip(heads);
             summary.keyed = all
                 .map(|(((handler, rows), (at, id)), heads)| Scanned {
@@ -73,15 +72,16 @@ impl Summary {
                 })
                 .collect();
         }
-        Ok(Some(summary))
+        summary.keyed_due = row.try_get_unchecked::<Option<bool>, _>(10)?.unwrap_or(false);
+        Ok(summary)
     }
 
-    /// Reads what every turn answers, from column `first` on.
-    pub(super) fn read_settled(row: &PgRow, first: usize) -> Result<Self, sqlx::Error> {
+    /// Reads what every turn answers, in its first columns.
+    pub(super) fn read_settled(row: &PgRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            done: row.try_get_unchecked::<Option<Vec<i64>>, _>(first)?.unwrap_or_default(),
-            alive: row.try_get_unchecked(first + 1)?,
-            recorded: row.try_get_unchecked(first + 2)?,
+            done: row.try_get_unchecked::<Option<Vec<i64>>, _>(0)?.unwrap_or_default(),
+            alive: row.try_get_unchecked(1)?,
+            recorded: row.try_get_unchecked(2)?,
             ..Self::default()
         })
     }
@@ -91,35 +91,43 @@ impl Summary {
 const DELIVERY: usize = 11;
 
 impl Picked {
-    /// Reads a row; `None` on one that has only the summary. `name` tells the handler of a number.
+    /// Reads a row behind the first; `None` when its handler is not one of the session. `name` tells the handler of a number.
     pub(super) fn read(
         row: &PgRow,
         epoch: i64,
         name: impl Fn(i16) -> Option<HandlerId>,
     ) -> Result<Option<Self>, sqlx::Error> {
-        let Some(_) = row.try_get_unchecked::<Option<i64>, _>(DELIVERY)? else { return Ok(None) };
         let at = |column: usize| DELIVERY + column;
-        let (run, id): (i64, i64) = (row.try_get_unchecked(at(1))?, row.try_get_unchecked(at(2))?);
-        let tid: Tid = row.try_get_unchecked(at(3))?;
-        let number: i16 = row.try_get_unchecked(at(4))?;
-        let key: Option<i64> = row.try_get_unchecked(at(5))?;
-        let sequence: Option<i64> = row.try_get_unchecked(at(6))?;
-        let lane = u8::try_from(row.try_get_unchecked::<i16, _>(at(7))?).unwrap_or(0);
-        let attempts = u32::try_from(row.try_get_unchecked::<i32, _>(at(8))?).unwrap_or(0);
-        let claims = i64::from(row.try_get_unchecked::<i32, _>(at(9))?);
-        let available_at: Time = row.try_get_unchecked(at(10))?;
+        let (run, id): (i64, i64) = (row.try_get_unchecked(at(0))?, row.try_get_unchecked(at(1))?);
+        let tid: Tid = row.try_get_unchecked(at(2))?;
+        let number: i16 = row.try_get_unchecked(at(3))?;
+        let key: Option<i64> = row.try_get_unchecked(at(4))?;
+        let sequence: Option<i64> = row.try_get_unchecked(at(5))?;
+        let lane = u8::try_from(row.try_get_unchecked::<i16, _>(at(6))?).unwrap_or(0);
+        let attempts = u32::try_from(row.try_get_unchecked::<i32, _>(at(7))?).unwrap_or(0);
+        let claims = i64::from(row.try_get_unchecked::<i32, _>(at(8))?);
+        let available_at: Time = row.try_get_unchecked(at(9))?;
         let Some(handler) = name(number) else { return Ok(None) };
         let (event, stored_at) = envelope(row)?;
         let event = Arc::new(event);
         let token = LeaseToken { lane, epoch, claims };
         let lease = Lease::new(event.id.clone(), handler, event.key.clone(), id, available_at.into(), token);
-        let held = Held { tid, handler: number, key, sequence: sequence.unwrap_or(0), claims, lane, stored_at };
+        let held = Held {
+            tid,
+            handler: number,
+            key,
+            sequence: sequence.unwrap_or(0),
+            claims,
+            lane,
+            due_at: available_at,
+            stored_at,
+        };
         Ok(Some(Self { run, id, available_at, held, claimed: Claimed::new(lease, event, attempts, stored_at) }))
     }
 }
 
 fn envelope(row: &PgRow) -> Result<(Envelope<RawPayload>, Timestamp), sqlx::Error> {
-    let at = |column: usize| DELIVERY + 11 + column;
+    let at = |column: usize| DELIVERY + 10 + column;
     let id = id_of(row.try_get_unchecked(at(0))?, "id")?;
     let stored_at = Timestamp::from(row.try_get_unchecked::<Time, _>(at(1))?);
     let occurred_at = row.try_get_unchecked::<Option<Time>, _>(at(2))?.map_or(stored_at, Timestamp::from);

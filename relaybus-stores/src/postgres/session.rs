@@ -15,8 +15,10 @@ use super::line::Line;
 
 /// Keyed rows that a claim reads of a handler at least, and at most when it finds nothing.
 pub(super) const KEYED_ROWS: (usize, usize) = (32, 1_024);
-/// How far before now a claim starts that is not sure to have seen everything older.
+/// How far before now a claim starts that is not sure to have seen everything older, when nobody knows what is open.
 const LOOK_BACK: Duration = Duration::from_secs(30);
+/// How much earlier than its transaction an event may have got its time: the clocks' difference, and what it waited for.
+const LOOK_BACK_MARGIN: Duration = Duration::from_secs(1);
 
 /// A set of lanes, a bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +101,8 @@ pub(super) struct Cursor {
 
 impl Cursor {
     pub(super) const START: Self = Self { at: Time::MIN, id: 0 };
-
-    pub(super) fn recent(now: Timestamp) -> Self {
-        Self { at: Time::from(now.before(LOOK_BACK)), id: 0 }
-    }
+    /// Behind everything.
+    pub(super) const END: Self = Self { at: Time::MAX, id: i64::MAX };
 }
 
 /// How far a sweep has come with a handler; a part that is at its end is `None`.
@@ -176,6 +176,7 @@ pub(super) struct Held {
     pub(super) sequence: i64,
     pub(super) claims: i64,
     pub(super) lane: u8,
+    pub(super) due_at: Time,
     pub(super) stored_at: Timestamp,
 }
 
@@ -211,6 +212,9 @@ pub struct PostgresSession {
     /// It took a turn, with lanes or without.
     pub(super) has_turned: bool,
     pub(super) taken_over: usize,
+    look_from: Option<Timestamp>,
+    /// The last claim found nothing keyed.
+    pub(super) only_unkeyed: bool,
 }
 
 impl PostgresSession {
@@ -238,7 +242,21 @@ impl PostgresSession {
             swept_at: None,
             has_turned: false,
             taken_over: 0,
+            look_from: None,
+            only_unkeyed: false,
         }
+    }
+
+    /// Claims that are not sure to have seen everything older begin before everything that is in a transaction which is still
+    /// open: what commits later is behind that, or is found by the next sweep. `open_for` is the age of the oldest one.
+    pub(super) fn look_back_to(&mut self, now: Timestamp, open_for: Option<Duration>) {
+        self.look_from = open_for.map(|age| now.before(age.saturating_add(LOOK_BACK_MARGIN)));
+    }
+
+    /// Where such a claim begins.
+    pub(super) fn recent(&self, now: Timestamp) -> Cursor {
+        let from = self.look_from.unwrap_or_else(|| now.before(LOOK_BACK));
+        Cursor { at: Time::from(from.min(now)), id: 0 }
     }
 
     /// The number of the next statement.

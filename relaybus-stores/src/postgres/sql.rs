@@ -100,9 +100,14 @@ fn with_history(text: &str, history: bool) -> String {
     let record = ", kept AS (\n  INSERT INTO {completed} (id, handler, attempts, available_at, completed_at, event_id)\n  SELECT id, handler, attempts, available_at, $2::timestamptz, event_id FROM done ON CONFLICT (event_id, handler) DO NOTHING\n)";
     let rows = " UNION ALL SELECT c.id, c.event_id, c.handler, c.attempts, 0, 0::smallint, c.available_at, false, c.completed_at, NULL, NULL, true FROM {completed} c\n  WHERE c.id > $1 AND ($3::smallint IS NULL OR c.handler = $3) AND $9::boolean";
     let purged = ",\nr AS (DELETE FROM {completed} WHERE event_id IN (SELECT id FROM x) RETURNING 1)";
-    let (record, rows, purged, count) =
-        if history { (record, rows, purged, "(SELECT count(*) FROM r)") } else { ("", "", "", "0::bigint") };
+    let columns = ", d.event_id, d.handler, d.attempts, d.available_at";
+    let (record, columns, rows, purged, count) = if history {
+        (record, columns, rows, purged, "(SELECT count(*) FROM r)")
+    } else {
+        ("", "", "", "", "0::bigint")
+    };
     text.replace("{record}", record)
+        .replace("{record_columns}", columns)
         .replace("{completed_rows}", rows)
         .replace("{records}", purged)
         .replace("{record_count}", count)
@@ -141,14 +146,24 @@ fn append_batch(fresh: bool) -> String {
 }
 
 /// `done` for one delivery by its place in the index, and its traces.
-fn complete_in(keyed: &str) -> String {
+fn complete(keyed: &str, only_if: &str) -> String {
     format!(
         "WITH done AS (DELETE FROM {{deliveries}} d WHERE d.handler = $3 AND d.available_at = $4 AND d.id = $5 AND d.claims = $6 AND NOT d.dead AND d.key {keyed} \
-         RETURNING d.id, d.event_id, d.handler, d.attempts, d.available_at), \
+         {only_if} RETURNING d.id, d.event_id, d.handler, d.attempts, d.available_at), \
          late AS (INSERT INTO {{completions}} AS c (event_id, completed_at) SELECT x.event_id, $2::timestamptz FROM done x JOIN {{events}} e ON e.id = x.event_id \
-         WHERE e.created_at < $1::timestamptz ON CONFLICT (event_id) DO UPDATE SET completed_at = greatest(c.completed_at, EXCLUDED.completed_at)){{record}} \
-         SELECT id FROM done"
+         WHERE e.created_at < $1::timestamptz ON CONFLICT (event_id) DO UPDATE SET completed_at = greatest(c.completed_at, EXCLUDED.completed_at)){{record}} "
     )
+}
+
+/// By a session itself: the delivery if it was there.
+fn complete_alone(keyed: &str) -> String {
+    complete(keyed, "") + "SELECT id FROM done"
+}
+
+/// In a transaction that has the mark of its `BEGIN`: whether it has, and the delivery if it was there.
+fn complete_in(keyed: &str) -> String {
+    complete(keyed, "AND current_setting('relaybus.transaction', true) = 'open'")
+        + "SELECT current_setting('relaybus.transaction', true) IS NOT DISTINCT FROM 'open', (SELECT id FROM done)"
 }
 
 /// Buries what the session's row lists and no event explains: `$1` owner, `$2` handlers, `$3` now, `$4` the error.
@@ -199,9 +214,12 @@ statements! {
         SELECT nextval({numbers_literal}), due, sequence, number, lane, handler, id FROM (SELECT n.* FROM n JOIN u ON u.id = n.id ORDER BY n.ord) x) \
         SELECT id FROM u";
     turn = include_str!("sql/turn.sql");
+    turn_unkeyed = include_str!("sql/turn_unkeyed.sql");
     settle_turn = include_str!("sql/settle_turn.sql");
     loose = include_str!("sql/loose.sql");
     settle = include_str!("sql/settle.sql");
+    complete_alone_unkeyed = &complete_alone("IS NULL");
+    complete_alone_keyed = &complete_alone("IS NOT NULL");
     complete_unkeyed = &complete_in("IS NULL");
     complete_keyed = &complete_in("IS NOT NULL");
     place_unkeyed = "SELECT claims, ctid AS tid FROM {deliveries} d WHERE d.handler = $1 AND d.available_at = $2 AND d.id = $3 AND NOT d.dead AND d.key IS NULL FOR UPDATE";

@@ -61,38 +61,40 @@ WITH done AS (
     JOIN unnest($19::smallint[], $20::int[]) AS s(h, slots) ON s.h = y.handler WHERE y.hn <= s.slots) z
   WHERE z.rn <= $18::int
 ), picked AS MATERIALIZED (
-  SELECT p.*, row_number() OVER (ORDER BY p.rn, p.pos) AS place FROM (
+  SELECT p.* FROM (
     SELECT c.rn, 1::bigint AS pos, u.id, u.event_id, u.handler, u.key, u.sequence, u.lane, u.attempts, u.claims, u.available_at, u.tid
     FROM chosen c JOIN unkeyed u ON u.id = c.id
     UNION ALL
     SELECT c.rn, r.pos, r.id, r.event_id, r.handler, r.key, r.sequence, r.lane, r.attempts, r.claims, r.available_at, r.tid
     FROM chosen c JOIN runs r ON r.handler = c.handler AND r.key = c.key) p
+  ORDER BY p.rn, p.pos
 ), place AS MATERIALIZED (
   SELECT coalesce(
     (SELECT x.ctid FROM {sessions} x WHERE x.ctid = $29::tid AND x.owner = $1),
     (SELECT x.ctid FROM {sessions} x WHERE x.owner = $1)) AS tid
-), rec AS (
+), rec AS MATERIALIZED (
   UPDATE {sessions} s SET turn = $3, scan_to = greatest(s.scan_to, $2::timestamptz),
     lease_expires_at = greatest(s.lease_expires_at, coalesce($9::timestamptz, s.lease_expires_at)),
-    in_flight = $4::bigint[] || coalesce((SELECT array_agg(id) FROM picked), '{}')
+    in_flight = $4::bigint[] || ARRAY(SELECT id FROM picked)
   WHERE s.ctid = (SELECT tid FROM place) AND s.owner = $1 AND s.turn < $3 AND ($10::boolean OR EXISTS (SELECT 1 FROM picked))
   RETURNING s.ctid AS tid
 )
-SELECT s.*, p.* FROM (
-  SELECT 1::bigint AS one, (SELECT array_agg(id) FROM done) AS done,
-    (SELECT tid FROM place) IS NOT NULL AS alive, (SELECT tid FROM rec) AS recorded,
-    (SELECT count(*) FROM picked) AS picks, (SELECT count(*) FROM unkeyed) AS unkeyed,
-    k.handlers, k.rows, k.ats, k.ids, k.heads
-  FROM (
-    SELECT array_agg(y.handler) AS handlers, array_agg(y.rows) AS rows, array_agg(y.available_at) AS ats, array_agg(y.id) AS ids,
-      array_agg((SELECT count(*) FROM firsts f WHERE f.handler = y.handler)) AS heads
-    FROM (SELECT DISTINCT ON (handler) handler, count(*) OVER (PARTITION BY handler) AS rows, available_at, id
-      FROM scanned ORDER BY handler, available_at DESC, id DESC) y) k
-) s FULL JOIN (
-  SELECT k.place, k.rn, k.id, k.tid, k.handler, k.key, k.sequence, k.lane, k.attempts, k.claims, k.available_at,
-    e.id AS event_id, e.created_at, e.occurred_at, e.type, e.source, e.key AS event_key, e.correlation_id, e.causation_id, e.headers, e.payload
-  -- OFFSET keeps the look-up of each event one by its id: with a large backlog the planner believes that thousands are picked,
-  -- and would read all events instead.
-  FROM picked k CROSS JOIN rec CROSS JOIN LATERAL (SELECT * FROM {events} f WHERE f.id = k.event_id OFFSET 0) e
-) p ON p.place = s.one
-ORDER BY p.place
+SELECT (SELECT array_agg(id) FROM done) AS done, (SELECT tid FROM place) IS NOT NULL AS alive, (SELECT tid FROM rec) AS recorded,
+  (SELECT count(*) FROM picked) AS picks, (SELECT count(*) FROM unkeyed) AS unkeyed,
+  k.handlers, k.rows, k.ats, k.ids, k.heads, NULL::boolean AS keyed_due,
+  NULL::bigint AS rn, NULL::bigint AS id, NULL::tid AS tid, NULL::smallint AS handler, NULL::bigint AS key, NULL::bigint AS sequence,
+  NULL::smallint AS lane, NULL::int AS attempts, NULL::int AS claims, NULL::timestamptz AS available_at,
+  NULL::bytea AS event_id, NULL::timestamptz AS created_at, NULL::timestamptz AS occurred_at, NULL::text AS type, NULL::text AS source,
+  NULL::text AS event_key, NULL::bytea AS correlation_id, NULL::bytea AS causation_id, NULL::json AS headers, NULL::json AS payload
+FROM (
+  SELECT array_agg(y.handler) AS handlers, array_agg(y.rows) AS rows, array_agg(y.available_at) AS ats, array_agg(y.id) AS ids,
+    array_agg((SELECT count(*) FROM firsts f WHERE f.handler = y.handler)) AS heads
+  FROM (SELECT DISTINCT ON (handler) handler, count(*) OVER (PARTITION BY handler) AS rows, available_at, id
+    FROM scanned ORDER BY handler, available_at DESC, id DESC) y) k
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  k.rn, k.id, k.tid, k.handler, k.key, k.sequence, k.lane, k.attempts, k.claims, k.available_at,
+  e.id, e.created_at, e.occurred_at, e.type, e.source, e.key, e.correlation_id, e.causation_id, e.headers, e.payload
+-- OFFSET keeps the look-up of each event one by its id: with a large backlog the planner believes that thousands are picked,
+-- and would read all events instead.
+FROM rec CROSS JOIN picked k CROSS JOIN LATERAL (SELECT * FROM {events} f WHERE f.id = k.event_id OFFSET 0) e
