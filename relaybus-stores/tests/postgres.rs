@@ -19,6 +19,8 @@ mod backlogs;
 mod clocks;
 #[path = "postgres/contract.rs"]
 mod contract;
+#[path = "postgres/endings.rs"]
+mod endings;
 #[path = "postgres/handles.rs"]
 mod handles;
 #[path = "postgres/kit.rs"]

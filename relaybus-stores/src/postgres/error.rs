@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use relaybus::Error;
 
-/// Whether an error of sqlx is a serialization failure (`40001`), after which the whole transaction may run again: for the
-/// `is_serialization_failure` of your own error type, which `bus.transaction(..)` asks.
+/// Whether an error of sqlx is a serialization failure (`40001`), after which the whole transaction may run again.
+///
+/// `bus.transaction_at(..)` finds such errors by itself in a `BoxError`, and in an error of your own whose `as_error` shows it:
+/// this is for one that does not, and for your own retries.
 #[must_use]
 pub fn is_serialization_failure(error: &sqlx::Error) -> bool {
     sqlstate(error).is_some_and(|code| code == "40001")
@@ -21,16 +23,26 @@ pub(super) fn sqlstate(error: &sqlx::Error) -> Option<String> {
 
 /// Whether the connection is gone or cannot be trusted any more.
 pub(super) fn is_disconnect(error: &sqlx::Error) -> bool {
+    // A read-only server was the primary before a fail-over: the next connection finds the new one.
+    is_connection_lost(error) || sqlstate(error).is_some_and(|code| code == "25006")
+}
+
+/// Whether the connection is gone.
+pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Tls(_) => true,
         sqlx::Error::Database(_) => {
-            // A read-only server was the primary before a fail-over: the next connection finds the new one.
-            sqlstate(error).is_some_and(|code| {
-                (code.starts_with("57") && code != "57014") || code.starts_with("08") || code == "25006"
-            })
+            sqlstate(error).is_some_and(|code| (code.starts_with("57") && code != "57014") || code.starts_with("08"))
         }
         _ => false,
     }
+}
+
+/// Whether the commit of a transaction did not find the mark that was left in it: its code has ended it.
+pub(super) fn lacks_mark(error: &sqlx::Error) -> bool {
+    // The name of the setting is in the message whatever its language.
+    sqlstate(error).is_some_and(|code| code == "42704")
+        && error.as_database_error().is_some_and(|error| error.message().contains("relaybus.transaction_has_ended"))
 }
 
 /// Whether a prepared statement does not fit the tables any more: somebody changed them while it was prepared. On another

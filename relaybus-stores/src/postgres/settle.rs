@@ -5,6 +5,7 @@
 //! - What the session runs is rewritten in the same statement: a takeover right after it charges nothing that has ended.
 //! - A completion in a handler's transaction compares `claims` alone. A takeover that meets it finds the row locked and
 //!   comes back later; one that was first has counted `claims` up, so the completion finds nothing.
+//! - Where the handler's transaction is not the one that the store began, nothing is completed: see `transaction`.
 //!
 //! Interleavings: a repeated settlement finds other claims and changes nothing. A row that moved (a rewrite of the table)
 //! is found again by its place in the index.
@@ -13,13 +14,14 @@ use std::collections::HashSet;
 
 use relaybus::store::{Completed, Lease, Settled, Settlement, Verdict};
 use relaybus::{Error, Result, Timestamp};
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::Inner;
 use super::args::{Binds, Tid, Time};
 use super::error::store_error;
 use super::session::{PostgresSession, columns_of};
-use super::transaction::PgTransaction;
+use super::transaction::{PgTransaction, ended_early};
 
 const SETTLING: &str = "settle deliveries";
 
@@ -157,11 +159,13 @@ impl Inner {
             .bind(Time::from(lease.due_at))
             .bind(lease.position)
             .bind(claims);
-        let answer = query.fetch_optional(transaction.start()?).await;
+        let answer = query.fetch_one(transaction.start()?).await;
         transaction.finish();
-        match answer {
-            Ok(Some(_)) => Ok(Settled::Applied),
-            Ok(None) => self.missed(lease).await,
+        let read = |row: PgRow| Ok((row.try_get_unchecked(0)?, row.try_get_unchecked::<Option<i64>, _>(1)?));
+        match answer.and_then(read) {
+            Ok((true, Some(_))) => Ok(Settled::Applied),
+            Ok((true, None)) => self.missed(lease).await,
+            Ok((false, _)) => Err(ended_early(None)),
             Err(error) => Err(transaction.error("complete a delivery", error)),
         }
     }

@@ -7,6 +7,10 @@
 //!   open. So `BEGIN` runs in a task of its own to its end; dropped by its caller, its transaction rolls back.
 //! - *A statement failed and nobody looked*: PostgreSQL answers `COMMIT` of a failed transaction with success, and the client
 //!   does not show that it rolled back. So the commit begins with a statement that fails there.
+//! - *Its code ends it*, by a `COMMIT` or `ROLLBACK` of its own, and may begin another: the completion of its delivery would
+//!   commit by itself, without the effects. So `BEGIN` leaves a mark, a setting that lasts as long as the transaction;
+//!   completing a delivery and the commit look for it in their own statements. What is published between such an end and the
+//!   commit is stored all the same, which the statement that stores it cannot know; the error of the commit tells of the end.
 //! - *A call of the store on it is dropped midway*: it can no longer be committed.
 //!
 //! The commit is one round trip: it chains an empty transaction, which the client's own rollback ends while the connection
@@ -19,18 +23,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use relaybus::store::{CommitError, HandleOf, IsolationLevel, Lends, StoreTransaction, TransactionOptions};
-use relaybus::{Error, Result};
+use relaybus::{BoxError, Error, Result};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Postgres};
 
 use super::Inner;
 use super::background::to_its_end;
-use super::error::{budget_error, is_disconnect, store_error};
+use super::error::{budget_error, is_connection_lost, is_disconnect, lacks_mark, store_error};
 use super::handle::{Kind, PgHandle, PostgreSql};
 use super::wakeups::Wakeups;
 
-/// Fails in a transaction that has failed; else commits and opens an empty one.
-const COMMIT: &str = "SELECT 1; COMMIT AND CHAIN";
+/// Marks the transaction. It goes with its end, whoever ends it; no savepoint undoes it, for it is older than all.
+const MARK: &str = "SET LOCAL relaybus.transaction = 'open'";
+/// Fails in a transaction that has failed, and where the mark is gone; else commits and opens an empty one.
+const COMMIT: &str = "SELECT CASE WHEN current_setting('relaybus.transaction', true) IS DISTINCT FROM 'open' \
+    THEN current_setting('relaybus.transaction_has_ended') END; COMMIT AND CHAIN";
 /// First version whose `transaction_timeout` ends a whole transaction.
 const TRANSACTION_TIMEOUT_SINCE: u32 = 17;
 
@@ -48,6 +55,8 @@ pub struct PgTransaction {
     transaction: sqlx::Transaction<'static, Postgres>,
     marks: Marks,
     budget: Option<Duration>,
+    /// Its connection is gone.
+    lost: bool,
     wakeups: Arc<Wakeups>,
 }
 
@@ -93,12 +102,13 @@ impl Inner {
             transaction,
             marks: Marks::default(),
             budget: options.budget,
+            lost: false,
             wakeups: Arc::clone(&self.wakeups),
         })
     }
 }
 
-/// `BEGIN` with the level and the budget, in one message. The budget is the transaction's own: the session's settings stay.
+/// `BEGIN` with the level, the mark and the budget, in one message. The budget is the transaction's own: the session's settings stay.
 fn begin_text(options: &TransactionOptions, version: u32) -> String {
     let level = match options.isolation {
         None => "",
@@ -106,7 +116,7 @@ fn begin_text(options: &TransactionOptions, version: u32) -> String {
         Some(IsolationLevel::RepeatableRead) => " ISOLATION LEVEL REPEATABLE READ",
         Some(IsolationLevel::Serializable) => " ISOLATION LEVEL SERIALIZABLE",
     };
-    let mut text = format!("BEGIN{level}");
+    let mut text = format!("BEGIN{level}; {MARK}");
     if let Some(budget) = options.budget {
         let millis = budget.as_millis().clamp(1, 2_147_483_647);
         let mut limit = |name: &str| text.push_str(&format!("; SET LOCAL {name} = {millis}"));
@@ -140,9 +150,19 @@ impl PgTransaction {
         self.marks.running = false;
     }
 
-    pub(super) fn error(&self, what: &str, error: sqlx::Error) -> Error {
+    /// The error of a call of the store on it.
+    pub(super) fn error(&mut self, what: &str, error: sqlx::Error) -> Error {
+        self.lost |= is_connection_lost(&error);
         budget_error(what, self.budget, error)
     }
+}
+
+/// The error of a transaction that its own code ended before the store did.
+pub(super) fn ended_early(source: Option<BoxError>) -> Error {
+    Error::store(
+        "the transaction had ended before the bus could commit it, by a `COMMIT` or `ROLLBACK` of its own code: leave its end to the bus, and return errors",
+        source,
+    )
 }
 
 pub(super) fn unusable() -> Error {
@@ -151,7 +171,7 @@ pub(super) fn unusable() -> Error {
 
 impl StoreTransaction for PgTransaction {
     async fn commit(self) -> std::result::Result<(), CommitError> {
-        let Self { mut transaction, marks, budget, wakeups } = self;
+        let Self { mut transaction, marks, budget, wakeups, .. } = self;
         if marks.running {
             return Err(CommitError::RolledBack(unusable()));
         }
@@ -163,6 +183,7 @@ impl StoreTransaction for PgTransaction {
                 }
                 Ok(())
             }
+            Err(error) if lacks_mark(&error) => Err(CommitError::RolledBack(ended_early(Some(Box::new(error))))),
             Err(error) => {
                 let doubt = is_disconnect(&error);
                 let error = budget_error("commit a transaction", budget, error);
@@ -187,6 +208,10 @@ impl StoreTransaction for PgTransaction {
         }
         None
     }
+
+    fn is_lost(&self) -> bool {
+        self.lost
+    }
 }
 
 #[cfg(test)]
@@ -194,14 +219,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budget_travels_with_begin() {
+    fn the_mark_and_the_budget_travel_with_begin() {
         let mut options = TransactionOptions::default();
-        assert_eq!(begin_text(&options, 17), "BEGIN");
+        assert_eq!(begin_text(&options, 17), "BEGIN; SET LOCAL relaybus.transaction = 'open'");
         options.isolation = Some(IsolationLevel::Serializable);
         options.budget = Some(Duration::from_millis(1500));
         assert_eq!(
             begin_text(&options, 15),
-            "BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL statement_timeout = 1500; SET LOCAL idle_in_transaction_session_timeout = 1500"
+            "BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL relaybus.transaction = 'open'; SET LOCAL statement_timeout = 1500; \
+             SET LOCAL idle_in_transaction_session_timeout = 1500"
         );
         assert!(begin_text(&options, 17).ends_with("; SET LOCAL transaction_timeout = 1500"));
     }

@@ -1,11 +1,14 @@
 //! Outages: nothing is lost or done twice, no key is stuck, nobody is restarted, and nobody asks a server that cannot answer
 //! over and over.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use relaybus::{DispatcherOptions, HandlerContext, RelayBus, Result, RetryPolicy, State, consumer, handlers};
 use relaybus_stores::PostgresStore;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnection, PgPoolOptions};
+use tokio::sync::Semaphore;
 
 use crate::outage::{Life, Server};
 
@@ -38,6 +41,74 @@ async fn a_restarted_server_is_met_again() {
         wait(700).await;
     }
     life.all_is_well(&server).await;
+}
+
+#[derive(relaybus::Event, serde::Serialize, serde::Deserialize)]
+#[event("failures.waited.v1")]
+struct Waited {
+    name: String,
+}
+
+/// Where the handlers of a test are.
+struct Waiting {
+    began: AtomicU32,
+    attempt: AtomicU32,
+    go_on: Semaphore,
+}
+
+/// Waits in the middle of its transaction, and succeeds.
+#[consumer(Waited, id = "waits", transactional, retry(attempts = 1))]
+async fn waits(event: &Waited, tx: &mut PgConnection, here: State<Waiting>, context: &HandlerContext) -> Result {
+    let insert = sqlx::query("INSERT INTO effects (name, key) VALUES ($1, '')").bind(&event.name);
+    insert.execute(tx).await.map_err(|error| relaybus::Error::store("no effect", Some(error.into())))?;
+    here.attempt.fetch_max(context.attempt(), Ordering::SeqCst);
+    here.began.fetch_add(1, Ordering::SeqCst);
+    let _ = here.go_on.acquire().await;
+    Ok(())
+}
+
+/// A restart breaks the transactions of all handlers that run. None of them loses an attempt for it, and each has its effect
+/// once: whether they end while the server is away, or when it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_under_running_handlers_costs_no_attempt() {
+    const HANDLERS: u32 = 4;
+    for ends_while_away in [true, false] {
+        let server = Server::start().await;
+        let here =
+            Arc::new(Waiting { began: AtomicU32::new(0), attempt: AtomicU32::new(0), go_on: Semaphore::new(0) });
+        let bus = RelayBus::builder(server.store().build().unwrap())
+            .retry(RetryPolicy { attempts: Some(1), ..RetryPolicy::default() })
+            .dispatcher(DispatcherOptions::default().poll_interval("200ms"))
+            .handlers(handlers![waits])
+            .provide_shared(Arc::clone(&here))
+            .build()
+            .unwrap();
+        bus.start().await.unwrap();
+        for number in 0..HANDLERS {
+            bus.publish_detached(Waited { name: format!("e{number}") }).await.unwrap();
+        }
+        while here.began.load(Ordering::SeqCst) < HANDLERS {
+            wait(10).await;
+        }
+        server.cluster.stop("immediate").unwrap();
+        if ends_while_away {
+            here.go_on.close();
+            wait(500).await;
+        }
+        server.cluster.start().unwrap();
+        here.go_on.close();
+        let mut connection = server.connect().await;
+        let left = "SELECT count(*) FROM relaybus_deliveries WHERE NOT dead";
+        while sqlx::query_scalar::<_, i64>(left).fetch_one(&mut connection).await.unwrap() > 0 {
+            wait(20).await;
+        }
+        bus.stop().await.unwrap();
+        let ended = "SELECT (SELECT count(*) FROM relaybus_deliveries), count(*), count(DISTINCT name) FROM effects";
+        let ended: (i64, i64, i64) = sqlx::query_as(ended).fetch_one(&mut connection).await.unwrap();
+        assert_eq!(ended, (0, HANDLERS.into(), HANDLERS.into()), "dead letters, effects, deliveries with an effect");
+        assert_eq!(here.began.load(Ordering::SeqCst), 2 * HANDLERS, "each ran again");
+        assert_eq!(here.attempt.load(Ordering::SeqCst), 1, "nothing was charged");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

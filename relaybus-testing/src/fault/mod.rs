@@ -122,6 +122,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.inner.database()
     }
 
+    fn is_serialization_failure(&self, error: &(dyn std::error::Error + 'static)) -> bool {
+        self.inner.is_serialization_failure(error)
+    }
+
     async fn setup(&self) -> Result<()> {
         self.faults.call(Op::Setup, self.inner.setup()).await
     }

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::future::pending;
 
 use relaybus::Result;
-use relaybus::store::{CommitError, Family, HandleOf, StoreTransaction};
+use relaybus::store::{CommitError, Database, Family, HandleOf, StoreTransaction};
 
 use super::control::{Faults, answer_lost, not_reached};
 use super::plan::{Fault, Op};
@@ -26,6 +26,10 @@ impl<T> FaultyTransaction<T> {
 impl<F: Family, T: HandleOf<F>> HandleOf<F> for FaultyTransaction<T> {
     fn handle(&mut self) -> F::Handle<'_> {
         self.inner.handle()
+    }
+
+    fn database(&self) -> Option<&Database> {
+        HandleOf::database(&self.inner)
     }
 }
 
@@ -77,5 +81,13 @@ impl<T: StoreTransaction> StoreTransaction for FaultyTransaction<T> {
             return Some(self);
         }
         self.inner.lend(wanted)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.inner.is_lost()
+    }
+
+    fn database(&self) -> Option<&Database> {
+        StoreTransaction::database(&self.inner)
     }
 }

@@ -74,6 +74,7 @@ impl<S: EventStore> RelayBusBuilder<S> {
             tracer: self.tracer,
             middleware: self.middleware,
             wake: crate::dispatch::Wake::default(),
+            breaks: crate::dispatch::Breaks::default(),
             lifecycle: super::lifecycle::Lifecycle::default(),
             warned_unrouted: Mutex::new(HashSet::new()),
             looks: super::looks::Looks::default(),

@@ -15,7 +15,7 @@ use super::looks::Looks;
 use super::options::BusOptions;
 use crate::catalog::Declarations;
 use crate::clock::{Clock, Timestamp};
-use crate::dispatch::Wake;
+use crate::dispatch::{Breaks, Wake};
 use crate::error::Result;
 use crate::event::EventId;
 use crate::event::EventIds;
@@ -50,6 +50,8 @@ pub(crate) struct Engine {
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     pub(crate) middleware: Option<Middleware>,
     pub(crate) wake: Wake,
+    /// Deliveries whose transactions broke, for all dispatchers of this bus.
+    pub(crate) breaks: Breaks,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) warned_unrouted: Mutex<HashSet<EventType>>,
     pub(crate) looks: Looks,

@@ -149,7 +149,7 @@ where
         };
         for _ in 1..attempts {
             match attempt(engine, &engine.store, Some(level), lend, work.clone()).await {
-                Err(unfinished) if unfinished.may_run_again() => {}
+                Err(unfinished) if unfinished.may_run_again(&engine.store) => {}
                 ended => return ended.map_err(Unfinished::into_error),
             }
         }

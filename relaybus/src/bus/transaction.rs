@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::isolated::{self, Isolated};
 use super::{Engine, RelayBus};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, causes};
 use crate::store::{CommitError, EventStore, IsolationLevel, StoreTransaction, TransactionOptions, inside};
 
 /// An async closure over a transaction, with a nameable future: what lets its future be required to be `Send`.
@@ -68,6 +68,9 @@ impl<S: EventStore> RelayBus<S> {
     /// As [`RelayBus::transaction`], at an isolation level. A serialization failure reruns all of `work`, at most `attempts`
     /// times in all; what it captured is cloned for each run. At [`IsolationLevel::ReadCommitted`] nothing is rerun.
     ///
+    /// It may be met by the store, by the commit, or by a statement of `work`: an error of the store's own database client is
+    /// found among the causes of what `work` returned, where [`IsSerializationFailure::as_error`] shows them.
+    ///
     /// What the publishes of a run announce (the observers' `publish_finished`, the wake-up) waits until that run has
     /// committed, and is never said of one that has not.
     ///
@@ -97,7 +100,8 @@ impl<S: EventStore> RelayBus<S> {
             }
             for _ in 1..attempts {
                 match attempt(&self.engine, &*self.store, Some(level), itself, work.clone()).await {
-                    Err(unfinished) if level > IsolationLevel::ReadCommitted && unfinished.may_run_again() => {}
+                    Err(unfinished)
+                        if level > IsolationLevel::ReadCommitted && unfinished.may_run_again(&*self.store) => {}
                     ended => return ended.map_err(Unfinished::into_error),
                 }
             }
@@ -146,9 +150,15 @@ impl<E> Unfinished<E> {
 }
 
 impl<E: IsSerializationFailure> Unfinished<E> {
-    pub(super) fn may_run_again(&self) -> bool {
+    /// Whether the database could not serialize it: as the error itself knows, or as the store finds among its causes.
+    pub(super) fn may_run_again<S: EventStore>(&self, store: &S) -> bool {
         match self {
-            Self::RolledBack(error) => error.is_serialization_failure(),
+            Self::RolledBack(error) => {
+                error.is_serialization_failure()
+                    || error
+                        .as_error()
+                        .is_some_and(|error| causes(error).any(|error| store.is_serialization_failure(error)))
+            }
             Self::InDoubt(_) => false,
         }
     }
@@ -272,14 +282,22 @@ impl<S: EventStore> BusTransaction<S> {
 ///
 /// ```
 /// # use relaybus::bus::IsSerializationFailure;
+/// #[derive(Debug, thiserror::Error)]
 /// enum AppError {
-///     Bus(relaybus::Error),
+///     #[error("the bus failed")]
+///     Bus(#[from] relaybus::Error),
+///     #[error("the limit is reached")]
 ///     LimitReached,
 /// }
 ///
 /// impl IsSerializationFailure for AppError {
 ///     fn is_serialization_failure(&self) -> bool {
 ///         matches!(self, Self::Bus(error) if error.is_serialization_failure())
+///     }
+///
+///     // Lets the store find an error of its database client among the causes.
+///     fn as_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+///         Some(self)
 ///     }
 /// }
 /// ```
@@ -291,19 +309,34 @@ impl<S: EventStore> BusTransaction<S> {
 pub trait IsSerializationFailure {
     /// Whether the database refused to serialize the transaction, so that running all of it again may succeed.
     fn is_serialization_failure(&self) -> bool;
+
+    /// The error for the store to look at: what its database client calls a serialization failure, there or among the causes,
+    /// counts as well.
+    ///
+    /// Defaults to none: only [`IsSerializationFailure::is_serialization_failure`] is asked. This crate's own error and
+    /// [`BoxError`](crate::BoxError) give themselves.
+    fn as_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        None
+    }
 }
 
 impl IsSerializationFailure for Error {
     fn is_serialization_failure(&self) -> bool {
         matches!(self, Self::SerializationFailure { .. })
     }
+
+    fn as_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self)
+    }
 }
 
 impl IsSerializationFailure for crate::BoxError {
     fn is_serialization_failure(&self) -> bool {
-        let outermost: &(dyn std::error::Error + 'static) = self.as_ref();
-        std::iter::successors(Some(outermost), |error| error.source())
-            .any(|error| error.downcast_ref::<Error>().is_some_and(Error::is_serialization_failure))
+        causes(&**self).any(|error| error.downcast_ref::<Error>().is_some_and(Error::is_serialization_failure))
+    }
+
+    fn as_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&**self)
     }
 }
 

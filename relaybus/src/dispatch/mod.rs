@@ -1,9 +1,10 @@
 //! The dispatcher: claims due deliveries, runs them in its slots, and settles what became of them.
 //!
 //! [`pump`] is its one voice to the store, [`schedule`] decides when it claims, [`slots`] run the handlers, [`ledger`]
-//! knows what is in flight.
+//! knows what is in flight, [`breaks`] whose fault a broken transaction is.
 
 mod batch;
+mod breaks;
 mod lease;
 mod ledger;
 mod pump;
@@ -14,6 +15,7 @@ mod slots;
 mod wake;
 
 pub(crate) use batch::run_batches;
+pub(crate) use breaks::Breaks;
 pub(crate) use pump::Pump;
 pub(crate) use wake::Wake;
 

@@ -151,12 +151,13 @@ impl Pump {
             Ending::Committed => {
                 self.report_completed(&outcome.claimed.lease);
                 self.attempt_possible();
+                self.engine.breaks.ended(&outcome.claimed.lease);
                 self.finished.push(outcome.claimed.lease);
                 if last {
                     self.end_run(run);
                 }
             }
-            Ending::Failed(_) | Ending::Impossible(_) | Ending::Stopped | Ending::LeaseLost => {
+            Ending::Failed(_) | Ending::Impossible(_) | Ending::Broken(_) | Ending::Stopped | Ending::LeaseLost => {
                 let mut rest: Vec<Lease> = unstarted.into_iter().map(|claimed| claimed.lease).collect();
                 rest.extend(active.rest.drain(..).map(|claimed| claimed.lease));
                 let spec = active.spec.clone();

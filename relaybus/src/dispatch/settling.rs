@@ -39,6 +39,15 @@ impl Pump {
                 self.attempt_impossible(error);
                 (Verdict::Release, None)
             }
+            Ending::Broken(error) => {
+                let now = self.engine.clock.monotonic();
+                if self.engine.breaks.is_charged(&lease, now) {
+                    self.judged(spec, attempts, Failure::of(&error))
+                } else {
+                    self.attempt_impossible(error);
+                    (Verdict::Release, None)
+                }
+            }
             Ending::LeaseLost => {
                 self.report_lost(&lease);
                 self.judged(spec, attempts, Failure::of(&Error::LeaseLost))
@@ -46,6 +55,9 @@ impl Pump {
             Ending::Failed(failure) => self.judged(spec, attempts, failure),
             Ending::Succeeded | Ending::Committed | Ending::FoundGone => return,
         };
+        if matches!(verdict, Verdict::Bury { .. }) {
+            self.engine.breaks.ended(&lease);
+        }
         let mut settlement = Settlement::new(lease, verdict);
         settlement.rest = rest;
         let attempt = attempts.saturating_add(u32::from(ran));

@@ -237,7 +237,7 @@ fn report_start(engine: &Engine, spec: &HandlerSpec, claimed: &Claimed, attempt:
 fn error_of(ending: &Ending<Error>) -> Option<&Error> {
     match ending {
         Ending::Succeeded | Ending::Committed | Ending::FoundGone => None,
-        Ending::Failed(error) | Ending::Impossible(error) => Some(error),
+        Ending::Failed(error) | Ending::Impossible(error) | Ending::Broken(error) => Some(error),
         Ending::Stopped => Some(&Error::DispatcherStopped),
         Ending::LeaseLost => Some(&Error::LeaseLost),
     }

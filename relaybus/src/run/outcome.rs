@@ -20,6 +20,8 @@ pub(crate) enum Ending<F = Failure> {
     Failed(F),
     /// The attempt could not be made: the store failed around it. Nothing is charged.
     Impossible(Error),
+    /// The handler succeeded, but the connection of its transaction was lost: by its own doing, or the store's.
+    Broken(Error),
     /// The handler was cancelled because the bus stops, or was never called. Nothing is charged.
     Stopped,
     /// The lease was lost: whatever the handler did, the delivery belongs to somebody else.
@@ -60,6 +62,7 @@ impl Ending<Error> {
             Self::Committed => Ending::Committed,
             Self::FoundGone => Ending::FoundGone,
             Self::Impossible(error) => Ending::Impossible(error),
+            Self::Broken(error) => Ending::Broken(error),
             Self::Stopped => Ending::Stopped,
             Self::LeaseLost => Ending::LeaseLost,
         }

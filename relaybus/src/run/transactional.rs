@@ -80,8 +80,9 @@ async fn complete(attempt: &Attempt<'_>, mut transaction: AnyTransaction, part: 
             return Ending::LeaseLost;
         }
         Err(error) => {
+            let lost = transaction.is_lost();
             drop(transaction.rollback().await);
-            return not_completed(error);
+            return if lost { Ending::Broken(error) } else { not_completed(error) };
         }
     }
     match transaction.commit().await {

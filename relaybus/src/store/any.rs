@@ -94,6 +94,10 @@ impl StoreTransaction for AnyTransaction {
         self.0.lend(wanted)
     }
 
+    fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+
     fn database(&self) -> Option<&Database> {
         self.0.database()
     }
@@ -112,6 +116,7 @@ trait DynTransaction: Send {
     fn commit_boxed(self: Box<Self>) -> BoxFuture<'static, std::result::Result<(), CommitError>>;
     fn rollback_boxed(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
     fn lend(&mut self, wanted: TypeId) -> Option<&mut (dyn Any + Send)>;
+    fn is_lost(&self) -> bool;
     fn database(&self) -> Option<&Database>;
     fn as_any_mut(&mut self) -> &mut (dyn Any + Send);
 }
@@ -129,6 +134,10 @@ impl<T: StoreTransaction> DynTransaction for T {
         StoreTransaction::lend(self, wanted)
     }
 
+    fn is_lost(&self) -> bool {
+        StoreTransaction::is_lost(self)
+    }
+
     fn database(&self) -> Option<&Database> {
         StoreTransaction::database(self)
     }
@@ -144,6 +153,7 @@ trait DynStore: Send + Sync {
     fn capabilities(&self) -> Capabilities;
     fn handles(&self) -> &'static [TypeRef];
     fn database(&self) -> Option<&Database>;
+    fn is_serialization_failure(&self, error: &(dyn std::error::Error + 'static)) -> bool;
     fn setup(&self) -> BoxFuture<'_, Result<()>>;
     fn verify(&self) -> BoxFuture<'_, Result<()>>;
     fn begin<'a>(&'a self, options: &'a TransactionOptions) -> BoxFuture<'a, Result<AnyTransaction>>;
@@ -209,6 +219,10 @@ impl<S: EventStore> DynStore for Erased<S> {
 
     fn database(&self) -> Option<&Database> {
         self.0.database()
+    }
+
+    fn is_serialization_failure(&self, error: &(dyn std::error::Error + 'static)) -> bool {
+        self.0.is_serialization_failure(error)
     }
 
     fn setup(&self) -> BoxFuture<'_, Result<()>> {
@@ -328,6 +342,10 @@ impl EventStore for AnyStore {
 
     fn database(&self) -> Option<&Database> {
         self.0.database()
+    }
+
+    fn is_serialization_failure(&self, error: &(dyn std::error::Error + 'static)) -> bool {
+        self.0.is_serialization_failure(error)
     }
 
     async fn setup(&self) -> Result<()> {

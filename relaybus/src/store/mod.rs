@@ -150,6 +150,15 @@ pub trait EventStore: Send + Sync + 'static {
         None
     }
 
+    /// Whether `error` is one in which the store's database client says that the transaction could not be serialized: a
+    /// transaction at an isolation level then runs again. Asked of what its work returned and of each cause of that.
+    ///
+    /// Defaults to no: only the store's own errors say so.
+    fn is_serialization_failure(&self, error: &(dyn std::error::Error + 'static)) -> bool {
+        let _ = error;
+        false
+    }
+
     /// Creates or upgrades what the store needs. Idempotent, and safe when many processes start at once.
     fn setup(&self) -> impl Future<Output = Result<()>> + Send;
 

@@ -78,6 +78,14 @@ pub trait StoreTransaction: Send + Sized + 'static {
     /// Lends the value of type `wanted` that a handler may take: the transaction itself, or the client's connection in it.
     fn lend(&mut self, wanted: TypeId) -> Option<&mut (dyn Any + Send)>;
 
+    /// Whether the connection to the database is known to be gone, and all of the transaction with it. Asked when a call of the
+    /// store on it has failed: whether the handler is to blame then shows when it happens again and again.
+    ///
+    /// Defaults to no, for stores whose transactions need no connection.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// The database it writes to; see [`EventStore::database`](super::EventStore::database). Defaults to none.
     fn database(&self) -> Option<&Database> {
         None
