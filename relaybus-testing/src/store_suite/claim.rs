@@ -250,3 +250,41 @@ pub async fn workers_with_different_handlers_get_it_all<F: StoreFactory>(f: &F) 
     }
     rig.close().await;
 }
+
+/// A worker with other handlers that joins while the first is at work gets what was stored for it before, and its share of what
+/// both handle.
+pub async fn a_late_worker_with_other_handlers_gets_what_waits<F: StoreFactory>(f: &F) {
+    let mut rig = Rig::open(f).await;
+    let other = rig.another().await;
+    let mut early = rig.worker(&["a", "b"], at(1)).await;
+    // It takes what there is to own before there is work.
+    early.expect_nothing(at(1)).await;
+    let drafts = (0..60).map(|n| {
+        let draft = event(&format!("e{n:02}")).to(&["a", "b", "c"]);
+        if n % 2 == 0 { draft } else { draft.key(&format!("k{}", n % 5)) }
+    });
+    rig.append(drafts, at(1)).await;
+    let mut done = early.claim(10, at(2)).await;
+    let mut late = Worker::open(&other, &["b", "c"], at(2)).await;
+    let first = late.claim(10, at(2)).await;
+    for claimed in &done {
+        assert_eq!(early.complete(claimed, at(2)).await, Settled::Applied);
+    }
+    for claimed in &first {
+        assert_eq!(late.complete(claimed, at(2)).await, Settled::Applied);
+    }
+    done.extend(first);
+    for round in 0..4 {
+        done.extend(early.drain(at(3 + round)).await);
+        let of_the_other = late.drain(at(3 + round)).await;
+        assert!(of_the_other.iter().all(|claimed| claimed.lease.handler != "a"), "it has no handler `a`");
+        done.extend(of_the_other);
+    }
+    for name in ["a", "b", "c"] {
+        let of_it: Vec<_> = done.iter().filter(|claimed| claimed.lease.handler == name).cloned().collect();
+        let mut events = sorted_ids(&of_it);
+        events.dedup();
+        assert_eq!((of_it.len(), events.len()), (60, 60), "deliveries of `{name}`, and their events");
+    }
+    rig.close().await;
+}

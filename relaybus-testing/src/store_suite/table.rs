@@ -66,6 +66,7 @@ macro_rules! store_cases {
                 completions_are_answered_in_their_order
                 a_claimer_that_keeps_on_drains_the_store
                 workers_with_different_handlers_get_it_all
+                a_late_worker_with_other_handlers_gets_what_waits
             }
             starvation {
                 followers_of_a_blocked_head_hide_nothing
