@@ -27,6 +27,8 @@ mod handles;
 mod kit;
 #[path = "postgres/lost.rs"]
 mod lost;
+#[path = "postgres/numbers.rs"]
+mod numbers;
 #[path = "postgres/plans.rs"]
 mod plans;
 #[path = "postgres/protocol.rs"]

@@ -109,6 +109,7 @@ impl Line {
 
     async fn open(&self) -> Result<PgConnection, sqlx::Error> {
         let mut connection = self.options().connect().await?;
+        self.way.note_opened();
         if !self.way.reach().prepared {
             learn_types(&mut connection).await?;
         }

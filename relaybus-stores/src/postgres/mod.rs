@@ -25,7 +25,7 @@
 //! # Interleavings
 //!
 //! They are told where they are stopped: `claim` (lost answers, late statements, cursors), `lanes` (sharing), `lease`
-//! (takeover), `settle`, `append`, `purge`, `transaction` and `wakeups`.
+//! (takeover), `settle`, `append`, `handlers`, `purge`, `transaction` and `wakeups`.
 //!
 //! # Connections
 //!
@@ -58,7 +58,6 @@ mod transaction;
 mod wakeups;
 mod work;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -68,7 +67,7 @@ use relaybus::store::{
     LeaseState, PurgeRequest, Purged, Requeued, SessionRequest, Settled, Settlement, Statistics, TransactionOptions,
     Turn, TurnRequest, TypeRef, WakeUp, WatchGuard,
 };
-use relaybus::{EventStore, HandlerId, Result, Timestamp};
+use relaybus::{EventStore, Result, Timestamp};
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 
@@ -112,7 +111,8 @@ struct Inner {
     work_pool: PgPool,
     way: Arc<Way>,
     lock_class: i32,
-    handlers: RwLock<HashMap<HandlerId, i16>>,
+    /// Shared with the way: it forgets what a newer connection may show otherwise.
+    handlers: Arc<RwLock<handlers::Remembered>>,
     wakeups: Arc<Wakeups>,
     /// Major version of the server, 0 before the first look.
     version: AtomicU32,
@@ -164,7 +164,8 @@ impl PostgresStore {
 
     fn open(builder: PostgresStoreBuilder) -> Result<Self> {
         let names = builder.names();
-        let way = Arc::new(Way::new(builder.prepared));
+        let handlers = Arc::<RwLock<handlers::Remembered>>::default();
+        let way = Arc::new(Way::new(builder.prepared, Arc::clone(&handlers)));
         let (pool, owns_pool) = builder.pool(&way)?;
         let notify = match builder.wake_up {
             WakeUpMode::Notify => Some(builder.connection()?),
@@ -178,7 +179,7 @@ impl PostgresStore {
             way,
             pool,
             owns_pool,
-            handlers: RwLock::default(),
+            handlers,
             version: AtomicU32::new(0),
             builder,
         };

@@ -184,13 +184,15 @@ impl PostgresStoreBuilder {
     pub(super) fn pool(&self, way: &Arc<Way>) -> Result<(PgPool, bool)> {
         match &self.source {
             Source::Pool(pool) => Ok((pool.clone(), false)),
-            Source::Url(_) | Source::Options(_) => Ok((self.own_pool(self.connections, self.connection()?, way), true)),
+            Source::Url(_) | Source::Options(_) => {
+                Ok((self.own_pool(self.connections, self.connection()?, way, Way::note_opened), true))
+            }
         }
     }
 
-    /// The pool for the store's own statements.
+    /// The pool for the store's own statements. What it opens it opens to ask, so nothing that is known gets older by it.
     pub(super) fn work_pool(&self, way: &Arc<Way>) -> Result<PgPool> {
-        Ok(self.own_pool(WORK_CONNECTIONS, self.connection()?, way))
+        Ok(self.own_pool(WORK_CONNECTIONS, self.connection()?, way, |_| {}))
     }
 
     pub(super) fn connection(&self) -> Result<PgConnectOptions> {
@@ -202,10 +204,11 @@ impl PostgresStoreBuilder {
         Ok(options)
     }
 
-    fn own_pool(&self, connections: u32, options: PgConnectOptions, way: &Arc<Way>) -> PgPool {
+    fn own_pool(&self, connections: u32, options: PgConnectOptions, way: &Arc<Way>, opened: fn(&Way)) -> PgPool {
         let way = Arc::clone(way);
         PgPoolOptions::new()
             .after_connect(move |connection, _| {
+                opened(&way);
                 let prepared = way.reach().prepared;
                 Box::pin(async move { if prepared { Ok(()) } else { learn_types(connection).await } })
             })

@@ -13,6 +13,7 @@
 //! Should a pooler appear later, the first statement that lands on a session without it fails once; from there on none is prepared.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Row};
@@ -20,6 +21,7 @@ use tokio::sync::OnceCell;
 
 use super::background::{PATIENCE, within};
 use super::error::sqlstate;
+use super::handlers::Remembered;
 
 /// The setting that tells whether settings arrive.
 const MARK: &str = "relaybus.arrived";
@@ -54,11 +56,13 @@ pub(super) struct Way {
     found: OnceCell<Reach>,
     /// Statements are not prepared any more, whatever was found.
     given_up: AtomicBool,
+    /// Forgets what it knows when a connection is opened.
+    handlers: Arc<RwLock<Remembered>>,
 }
 
 impl Way {
-    pub(super) fn new(prepared: bool) -> Self {
-        Self { wanted: prepared, found: OnceCell::new(), given_up: AtomicBool::new(false) }
+    pub(super) fn new(prepared: bool, handlers: Arc<RwLock<Remembered>>) -> Self {
+        Self { wanted: prepared, found: OnceCell::new(), given_up: AtomicBool::new(false), handlers }
     }
 
     /// What can be used. Before the first look, what needs no luck.
@@ -67,6 +71,11 @@ impl Way {
         let found = found.unwrap_or(Reach { settings: false, prepared: false, listens: true });
         let given_up = self.given_up.load(Ordering::Relaxed);
         Reach { prepared: found.prepared && !given_up, settings: found.settings && !given_up, ..found }
+    }
+
+    /// A connection was opened, and nothing was sent on it yet.
+    pub(super) fn note_opened(&self) {
+        self.handlers.write().unwrap_or_else(PoisonError::into_inner).note_opened();
     }
 
     pub(super) fn is_known(&self) -> bool {
@@ -207,7 +216,7 @@ mod tests {
 
     #[test]
     fn before_the_first_look_nothing_is_prepared() {
-        let way = Way::new(true);
+        let way = Way::new(true, Arc::default());
         assert_eq!(way.reach(), Reach { settings: false, prepared: false, listens: true });
         assert!(!way.note(&sqlx::Error::PoolTimedOut));
     }

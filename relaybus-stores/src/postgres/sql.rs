@@ -245,9 +245,8 @@ statements! {
     free_pairs = "UPDATE {handlers} t SET owners = n.owners, epoch = t.epoch + 1 FROM unnest($1::smallint[], $2::bytea[]) AS n(id, owners) WHERE t.id = n.id";
     delete_session = "DELETE FROM {sessions} WHERE owner = $1";
     known_handlers = "SELECT id, name FROM {handlers}";
-    add_handler_names = "INSERT INTO {handlers} (id, name, owners) \
-        SELECT (SELECT coalesce(max(id), 0) FROM {handlers}) + row_number() OVER (ORDER BY n.name COLLATE \"C\"), n.name, decode(repeat('00', 256), 'hex') \
-        FROM unnest($1::text[]) AS n(name) WHERE NOT EXISTS (SELECT 1 FROM {handlers} h WHERE h.name = n.name COLLATE \"C\") ON CONFLICT (name) DO NOTHING";
+    add_handler_names = "INSERT INTO {handlers} (id, name, owners) SELECT n.id, n.name, decode(repeat('00', 256), 'hex') \
+        FROM unnest($1::smallint[], $2::text[]) AS n(id, name) ON CONFLICT (name) DO NOTHING";
     list = include_str!("sql/list.sql");
     list_dead = include_str!("sql/list_dead.sql");
     requeue = "WITH w AS MATERIALIZED (SELECT * FROM unnest($1::bytea[], $2::smallint[]) WITH ORDINALITY AS t(event_id, handler, ord)), \

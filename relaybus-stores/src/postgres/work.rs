@@ -12,8 +12,8 @@ use sqlx::{AssertSqlSafe, Connection, PgPool, Row};
 use super::Inner;
 use super::args::{Binds, Time};
 use super::background::to_its_end;
-use super::error::{is_outdated, store_error};
-use super::options::reached;
+use super::error::{is_connection_lost, is_outdated, store_error};
+use super::options::{WORK_CONNECTIONS, reached};
 
 /// Opens a transaction on a connection whose settings may be anybody's.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -45,23 +45,41 @@ impl Inner {
 
     /// The rows of a statement that commits by itself; `what` it does is for messages.
     pub(super) async fn ask(&self, what: &str, text: &Arc<str>, binds: Binds) -> Result<Vec<PgRow>> {
-        let pool = self.work().await?.clone();
-        let reach = self.way.reach();
-        let answer = if reach.settings {
-            fetch(&pool, text, binds, reach.prepared).await
-        } else {
-            let query = sqlx::query_with(AssertSqlSafe(Arc::clone(text)), binds.0).persistent(reach.prepared);
-            let ended = to_its_end(async move {
-                let mut tx = pool.begin_with(BEGIN).await?;
-                let rows = query.fetch_all(&mut *tx).await?;
-                tx.commit().await.map(|()| rows)
-            });
-            ended.await.ok_or_else(|| Error::store(format!("the runtime ended, could not {what}"), None))?
-        };
-        answer.map_err(|error| {
-            self.way.note(&error);
-            store_error(what, error)
-        })
+        self.work().await?;
+        self.try_ask(text, binds).await.map_err(|error| self.failed(what, error))
+    }
+
+    /// As [`Inner::ask`], with the client's error; none when the runtime ended. The way must be known.
+    async fn try_ask(&self, text: &Arc<str>, binds: Binds) -> std::result::Result<Vec<PgRow>, Option<sqlx::Error>> {
+        let (pool, reach) = (self.work_pool.clone(), self.way.reach());
+        if reach.settings {
+            return fetch(&pool, text, binds, reach.prepared).await.map_err(Some);
+        }
+        let query = sqlx::query_with(AssertSqlSafe(Arc::clone(text)), binds.0).persistent(reach.prepared);
+        let ended = to_its_end(async move {
+            let mut tx = pool.begin_with(BEGIN).await?;
+            let rows = query.fetch_all(&mut *tx).await?;
+            tx.commit().await.map(|()| rows)
+        });
+        ended.await.ok_or(None)?.map_err(Some)
+    }
+
+    fn failed(&self, what: &str, error: Option<sqlx::Error>) -> Error {
+        let Some(error) = error else { return Error::store(format!("the runtime ended, could not {what}"), None) };
+        self.way.note(&error);
+        store_error(what, error)
+    }
+
+    /// The rows of a statement that only reads. Idle connections that died unseen are passed over.
+    pub(super) async fn read(&self, what: &str, text: &Arc<str>) -> Result<Vec<PgRow>> {
+        self.work().await?;
+        for _ in 0..WORK_CONNECTIONS {
+            match self.try_ask(text, Binds::default()).await {
+                Err(Some(error)) if is_connection_lost(&error) => {}
+                answer => return answer.map_err(|error| self.failed(what, error)),
+            }
+        }
+        self.ask(what, text, Binds::default()).await
     }
 
     /// The server's clock, not the start of a transaction.
