@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use relaybus::Error;
+use sqlx::postgres::PgConnectOptions;
 
 /// Whether an error of sqlx is a serialization failure (`40001`), after which the whole transaction may run again.
 ///
@@ -87,7 +88,10 @@ pub(super) fn store_error(what: &str, error: sqlx::Error) -> Error {
             "because the server refuses the login: correct the user, password and database of its URL, see the cause",
             error,
         ),
-        "25006" => retryable("because the server is read-only: it is a standby, or a fail-over is under way", error),
+        "25006" => retryable(
+            "because nothing may be written: the server is a standby or fails over, the transaction began as `READ ONLY`, or `default_transaction_read_only` is on for the server, the database or the role",
+            error,
+        ),
         "25P02" => fatal(
             "because an earlier statement of the transaction failed: return that error, and run the whole of it again",
             error,
@@ -130,6 +134,32 @@ pub(super) fn store_error(what: &str, error: sqlx::Error) -> Error {
     }
 }
 
+/// The error with the address of the server in its words, where it is about reaching that.
+pub(super) fn located(error: Error, address: &str) -> Error {
+    match error {
+        Error::Store { message, retryable, source: Some(source) }
+            if source.downcast_ref().is_some_and(is_about_reaching) && !message.contains(address) =>
+        {
+            Error::Store { message: format!("{message} ({address})"), retryable, source: Some(source) }
+        }
+        error => error,
+    }
+}
+
+fn is_about_reaching(error: &sqlx::Error) -> bool {
+    let refuses = |code: String| code.starts_with("28") || matches!(&*code, "3D000" | "53300" | "25006");
+    is_connection_lost(error) || matches!(error, sqlx::Error::PoolTimedOut) || sqlstate(error).is_some_and(refuses)
+}
+
+/// Where a store's tables are, for messages: nothing of it is secret.
+pub(super) fn address_of(options: &PgConnectOptions) -> String {
+    let database = options.get_database().unwrap_or_else(|| options.get_username());
+    match options.get_socket() {
+        Some(socket) => format!("database `{database}` at `{}`, port {}", socket.display(), options.get_port()),
+        None => format!("database `{database}` at `{}:{}`", options.get_host(), options.get_port()),
+    }
+}
+
 fn without_code(what: &str, error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::Io(io) if matches!(io.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {
@@ -145,7 +175,7 @@ fn without_code(what: &str, error: sqlx::Error) -> Error {
         }
         sqlx::Error::PoolTimedOut => Error::store_retryable(
             format!(
-                "could not {what}, because no connection got free in time: make the pool larger or transactions shorter"
+                "could not {what}, because no connection got free in time: make the pool larger or transactions shorter, unless the server does not answer"
             ),
             error,
         ),

@@ -67,7 +67,7 @@ use relaybus::store::{
     LeaseState, PurgeRequest, Purged, Requeued, SessionRequest, Settled, Settlement, Statistics, TransactionOptions,
     Turn, TurnRequest, TypeRef, WakeUp, WatchGuard,
 };
-use relaybus::{EventStore, Result, Timestamp};
+use relaybus::{Error, EventStore, Result, Timestamp};
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 
@@ -111,6 +111,8 @@ struct Inner {
     work_pool: PgPool,
     way: Arc<Way>,
     lock_class: i32,
+    /// Where the tables are, for messages.
+    address: String,
     /// Shared with the way: it forgets what a newer connection may show otherwise.
     handlers: Arc<RwLock<handlers::Remembered>>,
     wakeups: Arc<Wakeups>,
@@ -162,6 +164,11 @@ impl PostgresStore {
         self.inner.sql.all()
     }
 
+    /// An error with the address of the server in it, where it is about reaching that.
+    fn located(&self, error: Error) -> Error {
+        error::located(error, &self.inner.address)
+    }
+
     fn open(builder: PostgresStoreBuilder) -> Result<Self> {
         let names = builder.names();
         let handlers = Arc::<RwLock<handlers::Remembered>>::default();
@@ -174,6 +181,7 @@ impl PostgresStore {
         let inner = Inner {
             work_pool: builder.work_pool(&way)?,
             lock_class: names.lock_class(),
+            address: error::address_of(&builder.connection()?),
             wakeups: Arc::new(Wakeups::new(names.channel(), notify, Arc::clone(&way))),
             sql: Sql::new(names, builder.history),
             way,
@@ -231,15 +239,15 @@ impl EventStore for PostgresStore {
     }
 
     async fn setup(&self) -> Result<()> {
-        self.inner.setup().await
+        self.inner.setup().await.map_err(|error| self.located(error))
     }
 
     async fn verify(&self) -> Result<()> {
-        self.inner.verify().await
+        self.inner.verify().await.map_err(|error| self.located(error))
     }
 
     async fn begin(&self, options: &TransactionOptions) -> Result<PgTransaction> {
-        self.inner.begin(options).await
+        self.inner.begin(options).await.map_err(|error| self.located(error))
     }
 
     async fn append<'c>(&'c self, handle: PgHandle<'c>, batch: &AppendBatch) -> Result<Appended> {
@@ -247,15 +255,15 @@ impl EventStore for PostgresStore {
     }
 
     async fn append_alone(&self, batch: &AppendBatch) -> Result<Appended> {
-        self.inner.append_alone(batch).await
+        self.inner.append_alone(batch).await.map_err(|error| self.located(error))
     }
 
     async fn open_session(&self, request: &SessionRequest) -> Result<PostgresSession> {
-        self.inner.open_session(request).await
+        self.inner.open_session(request).await.map_err(|error| self.located(error))
     }
 
     async fn turn(&self, session: &mut PostgresSession, request: &TurnRequest<'_>) -> Result<Turn> {
-        self.inner.turn(session, request).await
+        self.inner.turn(session, request).await.map_err(|error| self.located(error))
     }
 
     async fn settle(
@@ -264,7 +272,7 @@ impl EventStore for PostgresStore {
         settlements: &[Settlement],
         now: Timestamp,
     ) -> Result<Vec<Settled>> {
-        self.inner.settle(session, settlements, now).await
+        self.inner.settle(session, settlements, now).await.map_err(|error| self.located(error))
     }
 
     async fn complete_in(
@@ -277,35 +285,35 @@ impl EventStore for PostgresStore {
     }
 
     async fn inspect(&self, lease: &Lease) -> Result<LeaseState> {
-        self.inner.inspect(lease).await
+        self.inner.inspect(lease).await.map_err(|error| self.located(error))
     }
 
     async fn close_session(&self, session: PostgresSession, _now: Timestamp) -> Result<()> {
-        self.inner.close_session(session).await
+        self.inner.close_session(session).await.map_err(|error| self.located(error))
     }
 
     async fn list_deliveries(&self, query: &DeliveryQuery, _now: Timestamp) -> Result<DeliveryPage> {
-        self.inner.list_deliveries(query).await
+        self.inner.list_deliveries(query).await.map_err(|error| self.located(error))
     }
 
     async fn requeue(&self, ids: &[DeliveryId], now: Timestamp) -> Result<Vec<Requeued>> {
-        self.inner.requeue(ids, now).await
+        self.inner.requeue(ids, now).await.map_err(|error| self.located(error))
     }
 
     async fn statistics(&self, now: Timestamp) -> Result<Statistics> {
-        self.inner.statistics(now).await
+        self.inner.statistics(now).await.map_err(|error| self.located(error))
     }
 
     async fn backlog(&self) -> Result<Vec<HandlerBacklog>> {
-        self.inner.backlog().await
+        self.inner.backlog().await.map_err(|error| self.located(error))
     }
 
     async fn purge(&self, request: &PurgeRequest) -> Result<Purged> {
-        self.inner.purge(request).await
+        self.inner.purge(request).await.map_err(|error| self.located(error))
     }
 
     async fn server_time(&self) -> Result<Option<Timestamp>> {
-        self.inner.server_time().await.map(Some)
+        self.inner.server_time().await.map(Some).map_err(|error| self.located(error))
     }
 
     async fn watch(&self, wake: WakeUp) -> Result<Option<WatchGuard>> {

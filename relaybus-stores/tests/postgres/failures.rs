@@ -74,8 +74,7 @@ async fn a_restart_under_running_handlers_costs_no_attempt() {
     const HANDLERS: u32 = 4;
     for ends_while_away in [true, false] {
         let server = Server::start().await;
-        let here =
-            Arc::new(Waiting { began: AtomicU32::new(0), attempt: AtomicU32::new(0), go_on: Semaphore::new(0) });
+        let here = Arc::new(Waiting { began: AtomicU32::new(0), attempt: AtomicU32::new(0), go_on: Semaphore::new(0) });
         let bus = RelayBus::builder(server.store().build().unwrap())
             .retry(RetryPolicy { attempts: Some(1), ..RetryPolicy::default() })
             .dispatcher(DispatcherOptions::default().poll_interval("200ms"))

@@ -1,7 +1,7 @@
 //! Tables: created by many at once, by hand, beside others, and used by a role with few rights.
 
 use relaybus::EventStore;
-use relaybus::store::{AppendBatch, DeliveryQuery, Settled};
+use relaybus::store::{AppendBatch, DeliveryQuery, HandleOf, Settled, TransactionOptions};
 use relaybus_stores::PostgresStore;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Row};
@@ -75,14 +75,34 @@ async fn tables_of_another_layout_are_refused_and_left_alone() {
 
 #[tokio::test]
 async fn a_wrong_address_says_what_is_wrong_with_it() {
-    let absent = PostgresStore::builder("postgres://127.0.0.1:1/none").build().unwrap();
+    let absent = PostgresStore::builder("postgres://app:secret@127.0.0.1:1/none").build().unwrap();
     let error = absent.setup().await.expect_err("nobody listens there");
     assert!(error.to_string().contains("no server answers"), "{error}");
+    assert!(error.to_string().ends_with("(database `none` at `127.0.0.1:1`)"), "{error}");
+    assert!(!format!("{error:?}").contains("secret"), "{error:?}");
 
     let options = options().database("there_is_no_such_database");
     let unknown = PostgresStore::with_pool(PgPoolOptions::new().connect_lazy_with(options)).build().unwrap();
     let error = unknown.setup().await.expect_err("there is no such database");
     assert!(error.to_string().contains("refuses the login"), "{error}");
+    assert!(error.to_string().contains("database `there_is_no_such_database` at `"), "{error}");
+}
+
+/// A setting of the role and a standby server look alike from here: the words name both.
+#[tokio::test]
+async fn a_connection_that_may_not_write_says_why() {
+    let schema = Schema::new();
+    schema.builder().build().unwrap().setup().await.unwrap();
+    let options = options().options([("default_transaction_read_only", "on")]);
+    let store = PostgresStore::with_options(options).schema(&schema.name).build().unwrap();
+    let batch = named(&["e"], None, at(0));
+    let mut tx = store.begin(&TransactionOptions::default()).await.unwrap();
+    for refused in [store.append_alone(&batch).await, store.append(tx.handle(), &batch).await] {
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("standby") && words.contains("`default_transaction_read_only`"), "{words}");
+    }
+    drop(tx);
+    store.close().await.unwrap();
 }
 
 #[tokio::test]
@@ -260,9 +280,9 @@ async fn changed_tables_are_no_end() {
     store.close().await.unwrap();
 }
 
-/// Emptied tables give handlers other numbers: a process that remembers the old ones learns of it.
+/// Emptied tables know none of the handlers that a process remembers: its session ends, and the next one registers them.
 #[tokio::test]
-async fn emptied_tables_give_other_numbers() {
+async fn emptied_tables_end_sessions() {
     let schema = Schema::new();
     let (store, other) = (schema.builder().build().unwrap(), schema.builder().build().unwrap());
     store.setup().await.unwrap();
