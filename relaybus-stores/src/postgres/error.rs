@@ -39,6 +39,11 @@ pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether a statement belongs in a transaction and met none.
+pub(super) fn is_outside(error: &sqlx::Error) -> bool {
+    sqlstate(error).is_some_and(|code| code == "25P01")
+}
+
 /// Whether the commit of a transaction did not find the mark that was left in it: its code has ended it.
 pub(super) fn lacks_mark(error: &sqlx::Error) -> bool {
     // The name of the setting is in the message whatever its language.

@@ -53,6 +53,9 @@ impl fmt::Debug for PgHandle<'_> {
 }
 
 /// Another PostgreSQL client's transaction: runs one statement at a time.
+///
+/// That a transaction is open on it is its implementor's to see to: without one each statement of the store commits by itself,
+/// and an event is stored whatever becomes of what it tells of.
 pub trait PgClient: Send {
     /// Runs `statement` with `values` for `$1`, `$2` and so on, and returns its rows: `columns` are their types.
     ///

@@ -250,7 +250,8 @@ impl EventStore for PostgresStore {
         self.inner.begin(options).await.map_err(|error| self.located(error))
     }
 
-    async fn append<'c>(&'c self, handle: PgHandle<'c>, batch: &AppendBatch) -> Result<Appended> {
+    async fn append<'c>(&'c self, mut handle: PgHandle<'c>, batch: &AppendBatch) -> Result<Appended> {
+        transaction::require_open(&mut handle, batch).await?;
         self.inner.append(handle, batch).await
     }
 

@@ -22,14 +22,16 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use relaybus::store::{CommitError, HandleOf, IsolationLevel, Lends, StoreTransaction, TransactionOptions};
+use relaybus::store::{
+    AppendBatch, CommitError, HandleOf, IsolationLevel, Lends, StoreTransaction, TransactionOptions,
+};
 use relaybus::{BoxError, Error, Result};
 use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Postgres};
+use sqlx::{AssertSqlSafe, Connection, Postgres};
 
 use super::Inner;
 use super::background::to_its_end;
-use super::error::{budget_error, is_connection_lost, is_disconnect, lacks_mark, store_error};
+use super::error::{budget_error, is_connection_lost, is_disconnect, is_outside, lacks_mark, store_error};
 use super::handle::{Kind, PgHandle, PostgreSql};
 use super::wakeups::Wakeups;
 
@@ -38,6 +40,8 @@ const MARK: &str = "SET LOCAL relaybus.transaction = 'open'";
 /// Fails in a transaction that has failed, and where the mark is gone; else commits and opens an empty one.
 const COMMIT: &str = "SELECT CASE WHEN current_setting('relaybus.transaction', true) IS DISTINCT FROM 'open' \
     THEN current_setting('relaybus.transaction_has_ended') END; COMMIT AND CHAIN";
+/// Fails where no transaction is open.
+const PROBE: &str = "SAVEPOINT relaybus_probe; RELEASE relaybus_probe";
 /// First version whose `transaction_timeout` ends a whole transaction.
 const TRANSACTION_TIMEOUT_SINCE: u32 = 17;
 
@@ -163,6 +167,27 @@ pub(super) fn ended_early(source: Option<BoxError>) -> Error {
         "the transaction had ended before the bus could commit it, by a `COMMIT` or `ROLLBACK` of its own code: leave its end to the bus, and return errors",
         source,
     )
+}
+
+/// Refuses a connection of the application on which no transaction is open: the event would be committed by itself.
+///
+/// The client knows of transactions that it began, which costs nothing. Of those that were begun by a text of the
+/// application's own the server is asked. Other clients lend their transactions, and are not asked.
+pub(super) async fn require_open(handle: &mut PgHandle<'_>, batch: &AppendBatch) -> Result<()> {
+    let (Kind::Sqlx(connection), Some(event)) = (&mut handle.0, batch.events.first()) else { return Ok(()) };
+    if connection.is_in_transaction() {
+        return Ok(());
+    }
+    match sqlx::raw_sql(PROBE).execute(&mut **connection).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_outside(&error) => Err(Error::TransactionRequired {
+            message: format!(
+                "the connection that `{}` is published through has no open transaction: begin one on it, or use `publish_detached`",
+                event.envelope.event_type
+            ),
+        }),
+        Err(error) => Err(store_error("store events", error)),
+    }
 }
 
 pub(super) fn unusable() -> Error {

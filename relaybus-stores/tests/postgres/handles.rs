@@ -9,14 +9,15 @@ use relaybus::{EventStore, RawPayload, Timestamp};
 use relaybus_stores::PostgresStore;
 use relaybus_stores::postgres::{PgAnswer, PgClient, PgClientError, PgColumn, PgHandle, PgValue, PostgreSql};
 use sqlx::Connection;
+use tokio_postgres::GenericClient;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::kit::{Schema, Worker, at, connect, event, ids, named, url};
 
-/// A transaction of `tokio-postgres`: what an application writes to use one.
-struct Tokio<'t>(tokio_postgres::Transaction<'t>);
+/// A transaction of `tokio-postgres`: what an application writes to use one. Its client has the same methods.
+struct Tokio<C>(C);
 
-impl HandleOf<PostgreSql> for Tokio<'_> {
+impl<C: GenericClient + Send + Sync> HandleOf<PostgreSql> for Tokio<C> {
     fn handle(&mut self) -> PgHandle<'_> {
         PgHandle::client(self)
     }
@@ -49,7 +50,7 @@ fn failed(error: tokio_postgres::Error) -> PgClientError {
     PgClientError { sqlstate: error.code().map(|code| code.code().to_owned()), source: Box::new(error) }
 }
 
-impl PgClient for Tokio<'_> {
+impl<C: GenericClient + Send + Sync> PgClient for Tokio<C> {
     fn query<'a>(
         &'a mut self,
         statement: &'a str,
@@ -136,9 +137,13 @@ async fn events_commit_with_every_handle_of_sqlx() {
     let schema = Schema::new();
     let store = store(&schema).await;
     let mut connection = connect().await;
+    sqlx::raw_sql("BEGIN").execute(&mut connection).await.unwrap();
     store.append(connection.handle(), &named(&["connection"], None, at(0))).await.unwrap();
+    sqlx::raw_sql("COMMIT").execute(&mut connection).await.unwrap();
     let mut pooled = store.pool().acquire().await.unwrap();
+    sqlx::raw_sql("START TRANSACTION").execute(&mut *pooled).await.unwrap();
     store.append(pooled.handle(), &named(&["pooled"], None, at(0))).await.unwrap();
+    sqlx::raw_sql("END").execute(&mut *pooled).await.unwrap();
     drop(pooled);
     let mut tx = Connection::begin(&mut connection).await.unwrap();
     store.append(tx.handle(), &named(&["kept"], Some("k"), at(0))).await.unwrap();
@@ -158,6 +163,37 @@ async fn events_commit_with_every_handle_of_sqlx() {
     let mut names: Vec<&str> = listed.iter().map(|record| record.id.event_id().as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["connection", "kept", "pooled", "released"]);
+    store.close().await.unwrap();
+}
+
+/// Without a transaction the event would be committed by itself: it is refused, and the connection is as it was.
+#[tokio::test]
+async fn a_connection_without_a_transaction_is_refused() {
+    let schema = Schema::new();
+    let store = store(&schema).await;
+    let mut connection = connect().await;
+    let mut pooled = store.pool().acquire().await.unwrap();
+    for refused in [
+        store.append(connection.handle(), &named(&["connection"], None, at(0))).await,
+        store.append(pooled.handle(), &named(&["pooled"], Some("k"), at(0))).await,
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.code(), "RELAYBUS_TRANSACTION_REQUIRED");
+        assert!(error.to_string().contains("begin one on it, or use `publish_detached`"), "{error}");
+    }
+    // One that failed is one, and is told what it is.
+    let mut tx = Connection::begin(&mut connection).await.unwrap();
+    assert!(sqlx::raw_sql("SELECT 1/0").execute(&mut *tx).await.is_err());
+    let error = store.append(tx.handle(), &named(&["failed"], None, at(0))).await.unwrap_err();
+    assert!(error.to_string().contains("an earlier statement of the transaction failed"), "{error}");
+    tx.rollback().await.unwrap();
+    sqlx::raw_sql("BEGIN; SAVEPOINT a").execute(&mut *pooled).await.unwrap();
+    store.append(pooled.handle(), &named(&["kept"], None, at(0))).await.unwrap();
+    sqlx::raw_sql("ROLLBACK TO a").execute(&mut *pooled).await.unwrap();
+    store.append(pooled.handle(), &named(&["again"], None, at(0))).await.unwrap();
+    sqlx::raw_sql("COMMIT").execute(&mut *pooled).await.unwrap();
+    drop(pooled);
+    assert_eq!(drained(&store).await, ["again"]);
     store.close().await.unwrap();
 }
 
@@ -202,12 +238,18 @@ async fn a_payload_nested_too_deep_leaves_the_transaction_usable() {
     store.close().await.unwrap();
 }
 
-/// Without a transaction, what an append looked at may change before it writes: each handler gets an event once all the same.
+/// Another client's connection without a transaction is not noticed. What an append looked at may change before it writes: each
+/// handler gets an event once all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn appends_through_bare_connections_add_each_handler_once() {
+async fn appends_without_a_transaction_add_each_handler_once() {
     let schema = Schema::new();
-    let store = schema.builder().build().unwrap();
-    store.setup().await.unwrap();
+    let store = store(&schema).await;
+    let (mut clients, mut running) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        let (client, connection) = tokio_postgres::connect(&url(), tokio_postgres::NoTls).await.unwrap();
+        clients.push(client);
+        running.push(tokio::spawn(connection));
+    }
     let batch = |round: usize, handlers: &[&str]| {
         let event = |part: &str| event(&format!("e{round}-{part}"), Some("k"), handlers, at(0));
         AppendBatch::new(vec![event("a"), event("b")], at(0))
@@ -215,14 +257,18 @@ async fn appends_through_bare_connections_add_each_handler_once() {
     for round in 0..40 {
         store.append_alone(&batch(round, &["h0"])).await.unwrap();
         let mut appends = Vec::new();
-        for _ in 0..4 {
+        for client in std::mem::take(&mut clients) {
             let (store, more) = (store.clone(), batch(round, &["h0", "h1", "h2"]));
-            let mut connection = store.pool().acquire().await.unwrap();
-            appends.push(tokio::spawn(async move { store.append(connection.handle(), &more).await.unwrap() }));
+            appends.push(tokio::spawn(async move {
+                let mut client = Tokio(client);
+                (store.append(client.handle(), &more).await.unwrap(), client.0)
+            }));
         }
         let mut added = 0;
         for append in appends {
-            for outcome in append.await.unwrap().outcomes {
+            let (appended, client) = append.await.unwrap();
+            clients.push(client);
+            for outcome in appended.outcomes {
                 let AppendOutcome::Known { added: more } = outcome else { panic!("{outcome:?}") };
                 added += more;
             }
@@ -232,5 +278,6 @@ async fn appends_through_bare_connections_add_each_handler_once() {
     let rows = format!("SELECT count(*), count(DISTINCT (event_id, handler)) FROM {}.relaybus_deliveries", schema.name);
     let (rows, distinct): (i64, i64) = sqlx::query_as(sqlx::AssertSqlSafe(rows)).fetch_one(store.pool()).await.unwrap();
     assert_eq!((rows, distinct), (240, 240));
+    running.iter().for_each(tokio::task::JoinHandle::abort);
     store.close().await.unwrap();
 }

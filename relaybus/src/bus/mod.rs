@@ -108,8 +108,9 @@ impl<S: EventStore> RelayBus<S> {
 
     /// Writes an event, with one delivery for each of its handlers and routes, in the transaction of `tx`.
     ///
-    /// The transaction is the caller's to open. A connection without one is refused with `RELAYBUS_TRANSACTION_REQUIRED`
-    /// where the store can tell (SQLite's can); elsewhere it commits each statement by itself, the event too.
+    /// The transaction is the caller's to open. A connection without one is refused with `RELAYBUS_TRANSACTION_REQUIRED`:
+    /// a transaction that sqlx began is known to be open, for one that your own `BEGIN` opened the database is asked. Other
+    /// clients (PostgreSQL's `PgClient`) are not asked: without a transaction they commit the event by itself.
     ///
     /// Returns a builder; nothing happens until it is awaited. When that future is dropped midway, the event may or may not
     /// be in the transaction: roll back.
