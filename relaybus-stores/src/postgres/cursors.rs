@@ -21,6 +21,13 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const WHILE_HIDDEN: usize = 1;
 /// Handlers that one claim looks at.
 const WINDOW: usize = 64;
+/// Of a handler that shares the turn with others that have as much to do, a claim takes this many at least: what was
+/// published together is read together, and no handler waits for the whole backlog of another.
+const FAIR_ROWS: usize = 20;
+/// Handlers that a claim looks at beside those that should fill it, while claims are full.
+const SPARE_HANDLERS: usize = 4;
+/// While claims are full, every so many of them look whether anything keyed is due.
+const KEYED_LOOK_EVERY: i64 = 8;
 /// What a turn asks of a handler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
@@ -28,6 +35,13 @@ pub(super) struct Ask {
     pub(super) slots: usize,
     pub(super) unkeyed: Option<(usize, Cursor)>,
     pub(super) keyed: Option<(usize, Cursor)>,
+}
+
+impl Ask {
+    /// Does not look at keyed deliveries this time.
+    pub(super) fn pass_keyed(&mut self) {
+        self.keyed = self.keyed.map(|(_, from)| (0, from));
+    }
 }
 
 /// Keyed rows that one claim reads of all handlers together.
@@ -54,8 +68,12 @@ pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, requ
     if session.unseen == 0 {
         session.unseen = wanted.len();
     }
-    wanted.truncate(WINDOW);
-    session.first = session.first.wrapping_add(if wanted.len() == WINDOW { WINDOW } else { 1 });
+    let at_work = wanted.iter().filter(|(place, _)| session.handlers[*place].at_work).count();
+    let fair = FAIR_ROWS.max(claim.limit / at_work.max(1));
+    // While claims are full, few handlers fill the next one.
+    let window = if session.is_deep { SPARE_HANDLERS + claim.limit.div_ceil(fair) } else { WINDOW };
+    session.step = if wanted.len() > window { window } else { 1 };
+    wanted.truncate(window);
     session.unseen = session.unseen.saturating_sub(wanted.len());
     let sweep = begin_sweep(session, request);
     let mut asks = Vec::new();
@@ -71,14 +89,19 @@ pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, requ
             None if sweep => (None, None),
             None => (Some(own.unkeyed), Some(own.keyed)),
         };
-        let ask = Ask { place, slots, unkeyed: unkeyed.map(|at| (slots, at)), keyed: keyed.map(|at| (keyed_rows, at)) };
+        let rows = slots.min(fair);
+        let ask = Ask { place, slots, unkeyed: unkeyed.map(|at| (rows, at)), keyed: keyed.map(|at| (keyed_rows, at)) };
         asks.push(ask);
     }
     asks
 }
 
-/// Leaves out scans for keyed deliveries where keys that go on take all slots. The scan stays where it is.
+/// Leaves out scans for keyed deliveries where keys that go on take all slots, and in most of the turns that find nothing but
+/// unkeyed ones and are full. The scan stays where it is.
 pub(super) fn pass_scans(session: &PostgresSession, asks: &mut [Ask], goes_on: &[(i16, i64, i64)], limit: usize) {
+    if session.only_unkeyed && session.is_deep && session.turns() % KEYED_LOOK_EVERY != 0 {
+        asks.iter_mut().for_each(Ask::pass_keyed);
+    }
     if goes_on.is_empty() {
         return;
     }
@@ -87,7 +110,7 @@ pub(super) fn pass_scans(session: &PostgresSession, asks: &mut [Ask], goes_on: &
     for ask in asks {
         let taken = keys.get(&session.handlers[ask.place].id).copied().unwrap_or(0);
         if goes_on.len() >= limit || taken >= ask.slots {
-            ask.keyed = ask.keyed.map(|(_, from)| (0, from));
+            ask.pass_keyed();
         }
     }
 }
@@ -141,11 +164,16 @@ pub(super) fn advance(
     let sweep = session.last_was_sweep;
     let recent = session.recent(request.now);
     let mut full = false;
-    for ask in asks {
+    let mut served = 0;
+    for (turn, ask) in asks.iter().enumerate() {
         let own = &mut session.handlers[ask.place];
         if let Some((rows, from)) = ask.unkeyed {
             let (count, end) = last.get(&own.id).copied().unwrap_or((0, from));
             let is_full = count >= rows || cut;
+            if count > 0 {
+                served = turn + 1;
+            }
+            own.at_work = count > 0 && is_full;
             let next = is_full.then_some(end);
             full |= is_full && count > 0;
             match (&mut own.sweep, sweep) {
@@ -190,6 +218,9 @@ pub(super) fn advance(
             }
         }
     }
+    // The next turn begins behind the handlers whose turn it was.
+    session.first = session.first.wrapping_add(if cut && served > 0 { served } else { session.step });
+    session.is_deep = runs >= limit;
     if sweep {
         let open = |own: &Own| own.sweep.is_some_and(|sweep| sweep.unkeyed.is_some() || sweep.keyed.is_some());
         session.sweeping = asks.iter().any(|ask| open(&session.handlers[ask.place])) || session.unseen > 0;

@@ -81,7 +81,7 @@ impl Inner {
         let goes_on = self.keys_that_go_on(session, request, ended, asks).await?;
         pass_scans(session, asks, &goes_on, claim.limit);
         let unkeyed = session.only_unkeyed && goes_on.is_empty() && ended.is_plain() && session.runs.is_empty();
-        let unkeyed = unkeyed && asks.iter().all(|ask| ask.unkeyed.is_some() && !session.handlers[ask.place].hidden);
+        let unkeyed = unkeyed && !asks.iter().any(|ask| session.handlers[ask.place].hidden);
         let (binds, record) = settle_binds(session, request, ended);
         let (text, binds) = if unkeyed {
             (&self.sql.turn_unkeyed, unkeyed_binds(binds, session, claim, asks))
@@ -100,7 +100,7 @@ impl Inner {
         let looked = unkeyed || asks.iter().all(|ask| ask.keyed.is_some_and(|(rows, _)| rows > 0));
         session.only_unkeyed = looked && !found_keyed;
         if summary.keyed_due {
-            asks.iter_mut().for_each(|ask| ask.keyed = ask.keyed.map(|(_, from)| (0, from)));
+            asks.iter_mut().for_each(Ask::pass_keyed);
         }
         Answer { record, summary, picked }.checked(session)
     }
@@ -180,17 +180,28 @@ fn part(asks: &[Ask], of: fn(&Ask) -> Option<(usize, Cursor)>) -> (Vec<i32>, Vec
     )
 }
 
+fn ids_of(session: &PostgresSession, asks: &[Ask]) -> Vec<i16> {
+    asks.iter().map(|ask| session.handlers[ask.place].id).collect()
+}
+
+fn masks_of<'s>(session: &'s PostgresSession, asks: &[Ask]) -> Vec<&'s [u8]> {
+    asks.iter().map(|ask| session.handlers[ask.place].mask.0.as_slice()).collect()
+}
+
 fn unkeyed_binds(binds: Binds, session: &PostgresSession, claim: &ClaimRequest<'_>, asks: &[Ask]) -> Binds {
     let (rows, ats, ids) = part(asks, |ask| ask.unkeyed);
-    let (_, keyed_ats, keyed_ids) = part(asks, |ask| ask.keyed);
+    let looks: Vec<Ask> = asks.iter().filter(|ask| ask.keyed.is_some_and(|(rows, _)| rows > 0)).copied().collect();
+    let (_, keyed_ats, keyed_ids) = part(&looks, |ask| ask.keyed);
     binds
         .with(found_again(session, asks))
         .with(int(claim.limit))
-        .with(asks.iter().map(|ask| session.handlers[ask.place].id).collect::<Vec<i16>>())
-        .with(asks.iter().map(|ask| session.handlers[ask.place].mask.0.as_slice()).collect::<Vec<_>>())
+        .with(ids_of(session, asks))
+        .with(masks_of(session, asks))
         .with(rows)
         .with(ats)
         .with(ids)
+        .with(ids_of(session, &looks))
+        .with(masks_of(session, &looks))
         .with(keyed_ats)
         .with(keyed_ids)
 }
@@ -216,9 +227,9 @@ fn claim_binds(
         .with(goes_on.iter().map(|(_, key, _)| *key).collect::<Vec<i64>>())
         .with(goes_on.iter().map(|(_, _, after)| *after).collect::<Vec<i64>>())
         .with(int(claim.limit))
-        .with(asks.iter().map(|ask| session.handlers[ask.place].id).collect::<Vec<i16>>())
+        .with(ids_of(session, asks))
         .with(asks.iter().map(|ask| int(ask.slots)).collect::<Vec<i32>>())
-        .with(asks.iter().map(|ask| session.handlers[ask.place].mask.0.as_slice()).collect::<Vec<_>>())
+        .with(masks_of(session, asks))
         .with(unkeyed_rows)
         .with(unkeyed_ats)
         .with(unkeyed_ids)

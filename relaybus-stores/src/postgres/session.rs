@@ -126,6 +126,8 @@ pub(super) struct Own {
     pub(super) unkeyed: Cursor,
     pub(super) keyed: Cursor,
     pub(super) sweep: Option<Sweep>,
+    /// The last look found as many unkeyed deliveries as it asked for, or there was none yet.
+    pub(super) at_work: bool,
     pub(super) keyed_rows: usize,
     /// Followers hide everything else: until the next sweep, keys are looked up one by one.
     pub(super) hidden: bool,
@@ -146,6 +148,7 @@ impl Own {
             unkeyed: Cursor::START,
             keyed: Cursor::START,
             sweep: None,
+            at_work: true,
             keyed_rows: 0,
             hidden: false,
             loose: None,
@@ -203,6 +206,8 @@ pub struct PostgresSession {
     pub(super) wants: bool,
     /// The handler that a claim begins with.
     pub(super) first: usize,
+    /// How far the next turn begins behind this one, unless this one's limit ends it earlier.
+    pub(super) step: usize,
     /// Handlers that the current pass has not looked at yet.
     pub(super) unseen: usize,
     pub(super) sweeping: bool,
@@ -213,6 +218,8 @@ pub struct PostgresSession {
     pub(super) has_turned: bool,
     pub(super) taken_over: usize,
     look_from: Option<Timestamp>,
+    /// The last claim found as much as it could hand out.
+    pub(super) is_deep: bool,
     /// The last claim found nothing keyed.
     pub(super) only_unkeyed: bool,
 }
@@ -235,6 +242,8 @@ impl PostgresSession {
             unsure: false,
             wants: false,
             first: 0,
+            step: 1,
+            is_deep: false,
             unseen: 0,
             sweeping: false,
             last_was_sweep: false,
@@ -262,6 +271,11 @@ impl PostgresSession {
     /// The number of the next statement.
     pub(super) fn next_turn(&mut self) -> i64 {
         self.turn += 1;
+        self.turn
+    }
+
+    /// Statements so far.
+    pub(super) fn turns(&self) -> i64 {
         self.turn
     }
 

@@ -1,7 +1,7 @@
 -- A turn while nothing keyed is at work or known to be due: far less to plan and to run than the whole turn.
 -- Its parameters are those of the whole turn up to $10, then
 -- $11 ids that are in hand or end here and may be found behind the cursors  $12 limit  $13 handlers  $14 masks
--- $15 $16 $17 rows, cursors  $18 $19 cursors of what is keyed  $20 where the session's row was last written
+-- $15 $16 $17 rows, cursors  $18 $19 $20 $21 handlers, masks, cursors of what may be keyed  $22 where the session's row was last written
 WITH done AS (
   DELETE FROM {deliveries} d USING unnest($5::tid[], $6::bigint[], $7::int[]) AS t(at, id, claims)
   WHERE d.ctid = t.at AND d.id = t.id AND d.claims = t.claims AND NOT d.dead
@@ -19,7 +19,7 @@ WITH done AS (
   LIMIT $12::int
 ), place AS MATERIALIZED (
   SELECT coalesce(
-    (SELECT x.ctid FROM {sessions} x WHERE x.ctid = $20::tid AND x.owner = $1),
+    (SELECT x.ctid FROM {sessions} x WHERE x.ctid = $22::tid AND x.owner = $1),
     (SELECT x.ctid FROM {sessions} x WHERE x.owner = $1)) AS tid
 ), rec AS MATERIALIZED (
   UPDATE {sessions} s SET turn = $3, scan_to = greatest(s.scan_to, $2::timestamptz),
@@ -32,7 +32,7 @@ SELECT ARRAY(SELECT id FROM done) AS done, (SELECT tid FROM place) IS NOT NULL A
   (SELECT count(*) FROM picked) AS picks, (SELECT count(*) FROM picked) AS unkeyed,
   NULL::smallint[] AS handlers, NULL::bigint[] AS rows, NULL::timestamptz[] AS ats, NULL::bigint[] AS ids, NULL::bigint[] AS heads,
   EXISTS (
-    SELECT 1 FROM unnest($13::smallint[], $14::bytea[], $18::timestamptz[], $19::bigint[]) AS h(hid, mask, cat, cid)
+    SELECT 1 FROM unnest($18::smallint[], $19::bytea[], $20::timestamptz[], $21::bigint[]) AS h(hid, mask, cat, cid)
     CROSS JOIN LATERAL (
       SELECT 1 FROM {deliveries} d
       WHERE d.handler = h.hid AND NOT d.dead AND d.key IS NOT NULL AND d.available_at <= $2::timestamptz
