@@ -172,7 +172,8 @@ async fn publishing(
             200,
             Box::new(|n| fresh(4 * SPACE + n, 1, |n| Some(format!("order-{}", n % 50)), &["h"], at(0))),
         ),
-        ("publish for five", 200, Box::new(|n| fresh(5 * SPACE + n, 1, |_| None, &["h", "i", "j", "k", "l"], at(0)))),
+        // By number `h`, which has the most, is the first: where pages of the indexes split is part of what is counted.
+        ("publish for five", 200, Box::new(|n| fresh(5 * SPACE + n, 1, |_| None, &["h", "k", "j", "u", "t"], at(0)))),
     ];
     for (name, calls, batch) in kinds {
         let (bytes, executed, parsed, answered) = publish(store, proxy, watch, calls, batch).await;
