@@ -235,6 +235,18 @@ where
     (runs.into_inner(), ended)
 }
 
+/// As [`count_at`], by the macro.
+#[relaybus::transaction(isolation = "serializable", attempts = 3)]
+async fn count(tx: &mut PgConnection, pool: &sqlx::PgPool, runs: &AtomicU32) -> Result<(), AppError> {
+    let read = "SELECT n FROM counters WHERE id = 2";
+    let n: i32 = sqlx::query_scalar(read).fetch_one(&mut *tx).await?;
+    if runs.fetch_add(1, Ordering::SeqCst) == 0 {
+        sqlx::query("UPDATE counters SET n = n + 1 WHERE id = 2").execute(pool).await?;
+    }
+    sqlx::query("UPDATE counters SET n = $1 + 1 WHERE id = 2").bind(n).execute(&mut *tx).await?;
+    Ok(())
+}
+
 /// The conflict is met by a statement of the application, whose error comes back as its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_in_a_query_of_the_application_runs_it_again() {
@@ -248,6 +260,9 @@ async fn a_conflict_in_a_query_of_the_application_runs_it_again() {
         assert!(ended.is_ok(), "{ended:?}");
         assert_eq!(runs, 2, "{level:?}, a boxed error");
     }
+    let (bus, runs) = (bus(&store, 1, &Arc::default()), AtomicU32::new(0));
+    count(&bus, store.pool(), &runs).await.unwrap();
+    assert_eq!((runs.into_inner(), number(&store, "SELECT n::bigint FROM counters WHERE id = 2").await), (2, 2));
     assert_eq!(number(&store, "SELECT n::bigint FROM counters WHERE id = 1").await, 4 * 2, "no count is lost");
     assert_eq!(number(&store, "SELECT count(*) FROM relaybus_events").await, 4, "one event of each");
     store.close().await.unwrap();
