@@ -27,6 +27,8 @@ mod handles;
 mod kit;
 #[path = "postgres/lost.rs"]
 mod lost;
+#[path = "postgres/merged.rs"]
+mod merged;
 #[path = "postgres/numbers.rs"]
 mod numbers;
 #[path = "postgres/plans.rs"]
@@ -35,6 +37,8 @@ mod plans;
 mod protocol;
 #[path = "postgres/proxy.rs"]
 mod proxy;
+#[path = "postgres/publishing.rs"]
+mod publishing;
 #[path = "postgres/retention.rs"]
 mod retention;
 #[path = "postgres/scale.rs"]

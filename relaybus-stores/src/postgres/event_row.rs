@@ -5,10 +5,24 @@ use std::collections::HashSet;
 
 use relaybus::store::{AppendBatch, AppendOutcome, Appended, NewEvent, lane_of};
 use relaybus::{HandlerId, Timestamp};
+use smallvec::SmallVec;
 
-use super::append::Numbers;
-use super::args::{encode_id, key_number};
+use super::args::{encode_id, key_number, key_slot};
 use super::handle::PgValue;
+
+/// Keys of one batch that get a lock each; more take the gate for all keys.
+const MAX_KEY_LOCKS: usize = 128;
+
+/// The numbers of an event's handlers, each once, in their order.
+pub(super) type Numbers = SmallVec<[i16; 4]>;
+
+/// An event, the numbers of its handlers, and the time of storing it.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'e> {
+    pub(super) event: &'e NewEvent,
+    pub(super) handlers: &'e Numbers,
+    pub(super) now: Timestamp,
+}
 
 /// What an event that is there has.
 pub(super) struct Known {
@@ -75,51 +89,232 @@ pub(super) fn id_of_row(row: Vec<PgValue<'static>>) -> Option<Vec<u8>> {
     }
 }
 
-/// What the columns of an event hold that is not as in its envelope.
-pub(super) struct Row<'e> {
-    pub(super) id: Vec<u8>,
-    pub(super) occurred: Option<Timestamp>,
-    pub(super) correlation: Option<Vec<u8>>,
-    pub(super) causation: Option<Vec<u8>>,
-    pub(super) headers: Option<&'e str>,
-    pub(super) lane: i16,
+impl<'e> From<((&&'e NewEvent, &'e Numbers), Timestamp)> for Row<'e> {
+    fn from(((event, handlers), now): ((&&'e NewEvent, &'e Numbers), Timestamp)) -> Self {
+        Self { event, handlers, now }
+    }
 }
 
 impl<'e> Row<'e> {
-    pub(super) fn of(event: &'e NewEvent, now: Timestamp) -> Self {
-        let envelope = &event.envelope;
-        let id = envelope.id.as_str();
-        Self {
-            id: encode_id(id),
-            occurred: (envelope.occurred_at != now).then_some(envelope.occurred_at),
-            correlation: (&*envelope.correlation_id != id).then(|| encode_id(&envelope.correlation_id)),
-            causation: envelope.causation_id.as_ref().map(|id| encode_id(id)),
-            headers: (!envelope.headers.is_empty()).then(|| envelope.headers.as_json()),
-            lane: i16::from(lane_of(envelope.key.as_ref().map_or(id, |key| key.as_str()))),
+    /// The rows of a batch.
+    pub(super) fn all(batch: &'e AppendBatch, numbers: &'e [Numbers]) -> Vec<Self> {
+        batch.events.iter().zip(numbers).map(|(event, handlers)| Self { event, handlers, now: batch.now }).collect()
+    }
+
+    pub(super) fn id(&self) -> &'e str {
+        self.event.envelope.id.as_str()
+    }
+
+    /// Whether something of it is due at once.
+    pub(super) fn is_due(&self) -> bool {
+        self.event.due_at <= self.now && !self.handlers.is_empty()
+    }
+
+    fn key(&self) -> Option<&'e str> {
+        self.event.envelope.key.as_ref().map(|key| key.as_str())
+    }
+
+    fn lane(&self) -> i16 {
+        i16::from(lane_of(self.key().unwrap_or_else(|| self.id())))
+    }
+
+    fn occurred(&self) -> Option<Timestamp> {
+        let at = self.event.envelope.occurred_at;
+        (at != self.now).then_some(at)
+    }
+
+    /// An event starts a correlation of its own more often than not.
+    fn correlation(&self) -> Option<Vec<u8>> {
+        let correlation = &*self.event.envelope.correlation_id;
+        (correlation != self.id()).then(|| encode_id(correlation))
+    }
+
+    fn causation(&self) -> Option<Vec<u8>> {
+        self.event.envelope.causation_id.as_ref().map(|id| encode_id(id))
+    }
+
+    fn headers(&self) -> Option<Cow<'e, str>> {
+        let headers = &self.event.envelope.headers;
+        (!headers.is_empty()).then(|| Cow::Borrowed(headers.as_json()))
+    }
+
+    fn payload(&self) -> Cow<'e, str> {
+        Cow::Borrowed(self.event.envelope.payload.as_str())
+    }
+
+    /// What the texts for one event take.
+    pub(super) fn values(&self, lock_class: i32) -> Vec<PgValue<'e>> {
+        let envelope = &self.event.envelope;
+        let mut values = Vec::with_capacity(16);
+        values.extend([
+            PgValue::Bytes(Some(Cow::Owned(encode_id(self.id())))),
+            PgValue::Time(Some(self.now)),
+            PgValue::Time(self.occurred()),
+            PgValue::Int2s(self.handlers.to_vec()),
+            PgValue::text(envelope.event_type.as_str()),
+            PgValue::text(&envelope.source),
+            PgValue::Bytes(self.correlation().map(Cow::Owned)),
+            PgValue::Bytes(self.causation().map(Cow::Owned)),
+            PgValue::Json(self.headers()),
+            PgValue::Json(Some(self.payload())),
+            PgValue::Time(Some(self.event.due_at)),
+            PgValue::Int2(self.lane()),
+        ]);
+        if let Some(key) = self.key() {
+            let number = key_number(key);
+            values.extend([
+                PgValue::Int4(lock_class),
+                PgValue::Int4(key_slot(number)),
+                PgValue::text(key),
+                PgValue::Int8(Some(number)),
+            ]);
         }
+        values
     }
 }
 
-/// The numbers of an event's handlers, each once, in their order.
-pub(super) fn handlers_of(event: &NewEvent, numbers: &Numbers) -> Vec<i16> {
-    let mut all = Vec::with_capacity(event.handlers.len());
-    for number in event.handlers.iter().filter_map(|name| numbers.get(name).copied()) {
-        if !all.contains(&number) {
-            all.push(number);
+/// What the texts for many events take: one array for each column. One that would hold the same in every row is empty, and the
+/// texts then take what stands beside it, or null.
+pub(super) fn values_of<'e>(rows: &[Row<'e>], lock_class: i32, keyed: bool) -> Vec<PgValue<'e>> {
+    let first = rows.first();
+    let now = first.map_or(Timestamp::EPOCH, |row| row.now);
+    let due = first.map_or(now, |row| row.event.due_at);
+    let event_type = first.map_or("", |row| row.event.envelope.event_type.as_str());
+    let source = first.map_or("", |row| &row.event.envelope.source);
+    let (handlers, same) = handlers_of(rows);
+    let deliveries = Deliveries::of(rows, due);
+    let mut values = Vec::with_capacity(26);
+    values.extend([
+        PgValue::Time(Some(now)),
+        PgValue::BytesList(rows.iter().map(|row| Some(Cow::Owned(encode_id(row.id())))).collect()),
+        PgValue::Times(unless_all(rows, &Some(now), |row| Some(row.now))),
+        PgValue::Times(unless_all(rows, &None, Row::occurred)),
+        PgValue::Texts(unless_all(rows, &Some(event_type.into()), |row| {
+            Some(Cow::Borrowed(row.event.envelope.event_type.as_str()))
+        })),
+        PgValue::Texts(unless_all(rows, &Some(source.into()), |row| Some(Cow::Borrowed(&row.event.envelope.source)))),
+        PgValue::BytesList(unless_all(rows, &None, |row| row.correlation().map(Cow::Owned))),
+        PgValue::BytesList(unless_all(rows, &None, |row| row.causation().map(Cow::Owned))),
+        PgValue::Jsons(unless_all(rows, &None, Row::headers)),
+        PgValue::Jsons(rows.iter().map(|row| Some(row.payload())).collect()),
+        PgValue::Int4s(handlers.firsts),
+        PgValue::Int4s(handlers.lasts),
+        PgValue::Int2s(handlers.all),
+        PgValue::text(event_type),
+        PgValue::text(source),
+        PgValue::Int2s(same),
+        PgValue::BytesList(deliveries.ids),
+        PgValue::Int2s(deliveries.lanes),
+        PgValue::Times(deliveries.due),
+        PgValue::Time(Some(due)),
+    ]);
+    if keyed {
+        let mut slots: Vec<i32> = rows.iter().filter_map(Row::key).map(|key| key_slot(key_number(key))).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        let gate = if slots.is_empty() { 0 } else { 1 + i32::from(slots.len() > MAX_KEY_LOCKS) };
+        if gate == 2 {
+            slots.clear();
         }
+        values.extend([
+            PgValue::Texts(rows.iter().map(|row| row.key().map(Cow::Borrowed)).collect()),
+            PgValue::Int8s(deliveries.keys),
+            PgValue::Int4s(deliveries.places),
+            PgValue::Int4(lock_class),
+            PgValue::Int4s(slots),
+            PgValue::Int4(gate),
+        ]);
     }
-    all
+    values
 }
 
-pub(super) fn repeats(batch: &AppendBatch) -> bool {
-    let mut seen = HashSet::new();
-    batch.events.len() > 1 && !batch.events.iter().all(|event| seen.insert(event.envelope.id.as_str()))
+/// The column, or nothing when all its values are `usual`.
+fn unless_all<'e, T: PartialEq>(rows: &[Row<'e>], usual: &T, of: impl Fn(&Row<'e>) -> T) -> Vec<T> {
+    match rows.iter().position(|row| of(row) != *usual) {
+        Some(_) => rows.iter().map(of).collect(),
+        None => Vec::new(),
+    }
 }
 
+/// The handlers of all events, one behind the other, and where those of each begin and end, from 1 on.
+#[derive(Default)]
+struct Handlers {
+    all: Vec<i16>,
+    firsts: Vec<i32>,
+    lasts: Vec<i32>,
+}
+
+/// The handlers, and what every event has when they are the same: then no places are told.
+fn handlers_of(rows: &[Row<'_>]) -> (Handlers, Vec<i16>) {
+    let mut handlers = Handlers::default();
+    for row in rows {
+        handlers.all.extend(row.handlers);
+    }
+    if let Some((first, others)) = rows.split_first()
+        && others.iter().all(|row| row.handlers == first.handlers)
+    {
+        return (handlers, first.handlers.to_vec());
+    }
+    let mut last = 0;
+    for row in rows {
+        handlers.firsts.push(place(last + 1));
+        last += row.handlers.len();
+        handlers.lasts.push(place(last));
+    }
+    (handlers, Vec::new())
+}
+
+/// One row for each delivery.
+struct Deliveries {
+    ids: Vec<Option<Cow<'static, [u8]>>>,
+    lanes: Vec<i16>,
+    due: Vec<Option<Timestamp>>,
+    keys: Vec<Option<i64>>,
+    /// The places of their events in the batch, from 1 on.
+    places: Vec<i32>,
+}
+
+impl Deliveries {
+    fn of(rows: &[Row<'_>], usual: Timestamp) -> Self {
+        let count = rows.iter().map(|row| row.handlers.len()).sum();
+        let mut all = Self {
+            ids: Vec::with_capacity(count),
+            lanes: Vec::with_capacity(count),
+            due: Vec::new(),
+            keys: Vec::with_capacity(count),
+            places: Vec::with_capacity(count),
+        };
+        let tells_due = rows.iter().any(|row| row.event.due_at != usual);
+        for (at, row) in rows.iter().enumerate() {
+            let (id, lane, key) = (encode_id(row.id()), row.lane(), row.key().map(key_number));
+            for _ in row.handlers {
+                all.ids.push(Some(Cow::Owned(id.clone())));
+                all.lanes.push(lane);
+                all.keys.push(key);
+                all.places.push(place(at + 1));
+                if tells_due {
+                    all.due.push(Some(row.event.due_at));
+                }
+            }
+        }
+        all
+    }
+}
+
+fn place(at: usize) -> i32 {
+    i32::try_from(at).unwrap_or(i32::MAX)
+}
+
+/// The answer when every event of a batch was new.
 pub(super) fn all_stored(batch: &AppendBatch) -> Appended {
     let outcomes = batch.events.iter().map(|event| {
-        let distinct: HashSet<&HandlerId> = event.handlers.iter().collect();
-        AppendOutcome::Stored { deliveries: distinct.len() }
+        let mut names: SmallVec<[&HandlerId; 4]> = SmallVec::new();
+        for name in event.handlers.iter() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        AppendOutcome::Stored { deliveries: names.len() }
     });
     Appended { outcomes: outcomes.collect() }
 }

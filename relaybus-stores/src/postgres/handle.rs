@@ -14,7 +14,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Postgres, Row};
 
-use super::args::{Binds, Time};
+use super::args::{Binds, JsonText, Time};
 use super::error::store_error;
 use super::transaction::Marks;
 
@@ -127,6 +127,10 @@ pub enum PgValue<'a> {
     BytesList(Vec<Option<Cow<'a, [u8]>>>),
     /// `text[]`
     Texts(Vec<Option<Cow<'a, str>>>),
+    /// `json`, as its text. It may be sent as `text` too: the statements cast it.
+    Json(Option<Cow<'a, str>>),
+    /// `json[]`, as its texts; or `text[]`.
+    Jsons(Vec<Option<Cow<'a, str>>>),
 }
 
 impl<'a> PgValue<'a> {
@@ -149,6 +153,10 @@ impl<'a> PgValue<'a> {
             Self::Times(all) => binds.push(all.iter().map(times).collect::<Vec<_>>()),
             Self::BytesList(all) => binds.push(all.iter().map(Option::as_deref).collect::<Vec<Option<&[u8]>>>()),
             Self::Texts(all) => binds.push(all.iter().map(Option::as_deref).collect::<Vec<Option<&str>>>()),
+            Self::Json(text) => binds.push(text.as_deref().map(JsonText)),
+            Self::Jsons(all) => {
+                binds.push(all.iter().map(|text| text.as_deref().map(JsonText)).collect::<Vec<Option<JsonText<'_>>>>());
+            }
         }
     }
 }
@@ -215,6 +223,14 @@ impl RunError {
             Self::Sqlx(error) => super::error::is_duplicate(error),
             Self::Foreign(error) => error.sqlstate.as_deref() == Some("23505"),
         }
+    }
+
+    pub(super) fn is_lock_timeout(&self) -> bool {
+        matches!(self, Self::Sqlx(error) if super::error::sqlstate(error).is_some_and(|code| code == "55P03"))
+    }
+
+    pub(super) fn is_outdated(&self) -> bool {
+        matches!(self, Self::Sqlx(error) if super::error::is_outdated(error))
     }
 
     pub(super) fn is_disconnect(&self) -> bool {

@@ -25,14 +25,16 @@
 //! # Interleavings
 //!
 //! They are told where they are stopped: `claim` (lost answers, late statements, cursors), `lanes` (sharing), `lease`
-//! (takeover), `settle`, `append`, `handlers`, `purge`, `transaction` and `wakeups`.
+//! (takeover), `settle`, `append`, `alone`, `publishing`, `handlers`, `purge`, `transaction` and `wakeups`.
 //!
 //! # Connections
 //!
-//! The pool is for publishing and transactions. The store's own work never waits for it: a dispatcher has a connection of its
-//! own, lists and look-ups share up to four, and wake-ups use two.
+//! The pool is for transactions. Publishing without one has up to two connections (`publishing`), and takes one of the pool when it
+//! must wait for another's lock. The store's own work never waits for it: a dispatcher has a connection of its own, lists and
+//! look-ups share up to four, and wake-ups use two.
 
 mod admin;
+mod alone;
 mod append;
 mod args;
 mod background;
@@ -47,6 +49,7 @@ mod lease;
 mod line;
 mod options;
 mod pooler;
+mod publishing;
 mod purge;
 mod row;
 mod send;
@@ -83,6 +86,7 @@ pub use transaction::PgTransaction;
 
 use options::Source;
 use pooler::Way;
+use publishing::Publishing;
 use sql::Sql;
 use wakeups::Wakeups;
 
@@ -104,11 +108,12 @@ pub struct PostgresStore {
 struct Inner {
     builder: PostgresStoreBuilder,
     sql: Sql,
-    /// Publishing and transactions; the application's, or the store's own.
+    /// Transactions; the application's, or the store's own.
     pool: PgPool,
     owns_pool: bool,
     /// The store's own statements that belong to no session; see [`Inner::work`].
     work_pool: PgPool,
+    publishing: Arc<Publishing>,
     way: Arc<Way>,
     lock_class: i32,
     /// Where the tables are, for messages.
@@ -131,14 +136,15 @@ impl PostgresStore {
         PostgresStoreBuilder::new(Source::Options(Box::new(options)))
     }
 
-    /// Options of a store that publishes and opens transactions on the application's pool. Its settings and its session
-    /// state are never changed, and it is never closed; the store's own statements use connections of their own.
+    /// Options of a store that opens transactions on the application's pool. Its settings and its session state are never
+    /// changed, and it is never closed; the store's own statements and publishes without a transaction use connections of
+    /// their own, with the same options.
     #[must_use = "call `build` to open the store"]
     pub fn with_pool(pool: PgPool) -> PostgresStoreBuilder {
         PostgresStoreBuilder::new(Source::Pool(pool))
     }
 
-    /// The pool for publishing and transactions.
+    /// The pool for transactions.
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         &self.inner.pool
@@ -182,6 +188,7 @@ impl PostgresStore {
             work_pool: builder.work_pool(&way)?,
             lock_class: names.lock_class(),
             address: error::address_of(&builder.connection()?),
+            publishing: Publishing::new(builder.connection()?, Arc::clone(&way)),
             wakeups: Arc::new(Wakeups::new(names.channel(), notify, Arc::clone(&way))),
             sql: Sql::new(names, builder.history),
             way,
@@ -323,6 +330,7 @@ impl EventStore for PostgresStore {
 
     async fn close(&self) -> Result<()> {
         self.inner.wakeups.close();
+        self.inner.publishing.close().await;
         if self.inner.owns_pool {
             self.inner.pool.close().await;
         }
@@ -332,6 +340,7 @@ impl EventStore for PostgresStore {
 
     fn force_close(&self) {
         self.inner.wakeups.close();
+        self.inner.publishing.force_close();
         // Marks the pools closed at once; what they are doing ends by itself.
         if self.inner.owns_pool {
             drop(self.inner.pool.close());

@@ -132,7 +132,8 @@ impl PostgresStoreBuilder {
 
     /// Most connections of the pool that the store opens. Defaults to 10; without meaning for a pool of yours.
     ///
-    /// Beside it the store uses up to four for its own statements, one a dispatcher, and two for wake-ups.
+    /// Beside it the store uses up to four for its own statements, one a dispatcher, two for wake-ups, and two for publishes without
+    /// a transaction.
     pub fn max_connections(mut self, connections: u32) -> Self {
         self.connections = connections.max(1);
         self

@@ -114,35 +114,50 @@ fn with_history(text: &str, history: bool) -> String {
         .replace("{completed_count}", if history { "(SELECT count(*) FROM {completed})" } else { "0::bigint" })
 }
 
+/// The deliveries of an event that is known to be new need not wait for its row.
 fn append_one(conflict: &str) -> String {
+    let (returning, source, id) = match conflict {
+        "" => ("", "unnest($4::smallint[]) AS h", "$1"),
+        _ => (" RETURNING id", "(SELECT id, unnest($4::smallint[]) AS h FROM e) e", "id"),
+    };
     format!(
         "WITH e AS (INSERT INTO {{events}} (id, created_at, occurred_at, handlers, type, source, correlation_id, causation_id, headers, payload) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::json, $10::json) {conflict} RETURNING id) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::json, $10::json) {conflict}{returning}) \
          INSERT INTO {{deliveries}} (id, available_at, lane, handler, event_id) \
-         SELECT nextval({{numbers_literal}}), $11, $12, h, e.id FROM e, unnest($4::smallint[]) AS h"
+         SELECT nextval({{numbers_literal}}), $11, $12, h, {id} FROM {source}"
     )
 }
 
 fn append_one_keyed(conflict: &str) -> String {
+    let (returning, source, id) = match conflict {
+        "" => ("", "s, unnest($4::smallint[]) AS h", "$1"),
+        _ => (" RETURNING id", "s, e, unnest($4::smallint[]) AS h", "e.id"),
+    };
     format!(
         "WITH locks AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($13, -1) AS gate, pg_advisory_xact_lock($13, $14) AS slot), \
          s AS MATERIALIZED (SELECT nextval({{numbers_literal}}) AS number FROM locks), \
          e AS (INSERT INTO {{events}} (id, created_at, occurred_at, sequence, handlers, type, source, key, correlation_id, causation_id, headers, payload) \
-         SELECT $1, $2, $3, s.number, $4, $5, $6, $15, $7, $8, $9::json, $10::json FROM s {conflict} RETURNING id, sequence) \
+         SELECT $1, $2, $3, s.number, $4, $5, $6, $15, $7, $8, $9::json, $10::json FROM s {conflict}{returning}) \
          INSERT INTO {{deliveries}} (id, available_at, sequence, key, lane, handler, event_id) \
-         SELECT nextval({{numbers_literal}}), $11, e.sequence, $16, $12, h, e.id FROM e, unnest($4::smallint[]) AS h"
+         SELECT nextval({{numbers_literal}}), $11, s.number, $16, $12, h, {id} FROM {source}"
     )
 }
 
-fn append_batch(fresh: bool) -> String {
-    let text = include_str!("sql/append_batch.sql");
-    if fresh {
-        text.replace(" {conflict}", "").replace("{joined}", "").replace("{stored}", "NULL::bigint AS ord WHERE false")
-    } else {
-        text.replace("{conflict}", ON_CONFLICT)
-            .replace("{joined}", " JOIN e ON e.id = k.id")
-            .replace("{stored}", "k.ord FROM k JOIN e ON e.id = k.id")
+/// The text without the lines that belong to others.
+fn append_batch(fresh: bool, keyed: bool) -> String {
+    let belongs = [("{keyed}", keyed), ("{any}", !fresh)];
+    let mut text = String::new();
+    for line in include_str!("sql/append_batch.sql").lines().filter(|line| !line.starts_with("--")) {
+        let (line, is_ours) = match belongs.iter().find_map(|&(word, ours)| Some((line.strip_prefix(word)?, ours))) {
+            Some(marked) => marked,
+            None => (line, true),
+        };
+        if is_ours {
+            text.push_str(line);
+            text.push('\n');
+        }
     }
+    text
 }
 
 /// `done` for one delivery by its place in the index, and its traces.
@@ -203,8 +218,9 @@ statements! {
     append_one_fresh = &append_one("");
     append_one_keyed = &append_one_keyed(ON_CONFLICT);
     append_one_keyed_fresh = &append_one_keyed("");
-    append_batch = &append_batch(false);
-    append_batch_fresh = &append_batch(true);
+    append_batch = &append_batch(false, true);
+    append_batch_fresh = &append_batch(true, false);
+    append_batch_fresh_keyed = &append_batch(true, true);
     lock_known = "SELECT id, handlers, sequence, key FROM {events} WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE";
     add_handlers = "WITH n AS MATERIALIZED (SELECT * FROM unnest($1::bytea[], $2::smallint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::timestamptz[]) \
         WITH ORDINALITY AS t(id, handler, sequence, number, lane, due, ord)), \

@@ -42,6 +42,8 @@ fn typed<'a>(value: &'a PgValue<'a>) -> (Type, Box<dyn ToSql + Sync + Send + 'a>
             (Type::TIMESTAMPTZ_ARRAY, Box::new(all.iter().map(|at| at.as_ref().map(time)).collect::<Vec<_>>()))
         }
         PgValue::BytesList(all) => (Type::BYTEA_ARRAY, Box::new(all.iter().map(Option::as_deref).collect::<Vec<_>>())),
+        PgValue::Json(text) => (Type::TEXT, Box::new(text.as_deref())),
+        PgValue::Jsons(all) => (Type::TEXT_ARRAY, Box::new(all.iter().map(Option::as_deref).collect::<Vec<_>>())),
         PgValue::Texts(all) => (Type::TEXT_ARRAY, Box::new(all.iter().map(Option::as_deref).collect::<Vec<_>>())),
     }
 }

@@ -28,13 +28,14 @@ const OF_A_SESSION: [&str; 12] = [
 ];
 
 /// Statements of publishers and transactions, on connections whose settings are the application's.
-const OF_A_TRANSACTION: [&str; 10] = [
+const OF_A_TRANSACTION: [&str; 11] = [
     "append_one",
     "append_one_fresh",
     "append_one_keyed",
     "append_one_keyed_fresh",
     "append_batch",
     "append_batch_fresh",
+    "append_batch_fresh_keyed",
     "lock_known",
     "add_handlers",
     "complete_unkeyed",
