@@ -43,8 +43,11 @@ impl Inner {
             Sent::Unsent => true,
             Sent::InDoubt => false,
         };
+        let events: Vec<&NewEvent> = batch.events.iter().collect();
+        // An open transaction holds a session of a pooler: if all that are held waited for one to ask for numbers, none would end.
+        self.numbers_of(&events).await?;
         let mut tx = self.begin(&TransactionOptions::default()).await?;
-        let numbers = self.numbers_of(&batch.events.iter().collect::<Vec<_>>()).await?;
+        let numbers = self.numbers_of(&events).await?;
         let mut handle = PgHandle(Kind::Sqlx(&mut tx));
         let stored = self.append_through(&mut handle, &Row::all(batch, &numbers), new).await?;
         tx.commit().await.map_err(Error::from)?;

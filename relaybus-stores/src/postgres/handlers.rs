@@ -26,8 +26,8 @@
 //! - *The reading connection is older than the restore*: it is dead, and the next one is asked.
 //! - *The restore ends no connection*: somebody rewrites the rows of `handlers` by hand, or a fail-over leaves the old server
 //!   answering. Dispatchers find out when they look at their lanes, and their sessions end; each new session reads again.
-//! - *The connection is the application's*, opened by its own pool: its opening is not seen, and numbers follow from their
-//!   names alone, unless the store opened something since.
+//! - *The connection is the application's*, opened by its own pool, or *leads to a pooler* in transaction mode, where it outlives
+//!   the server: its opening is not seen or tells nothing, and numbers follow from their names alone.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -73,8 +73,11 @@ impl Way {
         Reach { prepared: found.prepared && !given_up, settings: found.settings && !given_up, ..found }
     }
 
-    /// A connection was opened, and nothing was sent on it yet.
+    /// A connection was opened, and nothing was sent on it yet. One to a pooler tells nothing of the server behind it.
     pub(super) fn note_opened(&self) {
+        if !self.reach().listens {
+            return;
+        }
         self.handlers.write().unwrap_or_else(PoisonError::into_inner).note_opened();
     }
 

@@ -1,12 +1,12 @@
 //! What is logged on the thread of a test.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 /// Collects warnings until it is dropped.
 pub struct Warnings {
@@ -16,6 +16,10 @@ pub struct Warnings {
 
 impl Warnings {
     pub fn collect() -> Self {
+        // Of one subscriber alone, `tracing` asks the thread that comes by a warning first, which may be another test's, and never
+        // again; of two it asks both.
+        static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Capture(Arc::default())));
+        LazyLock::force(&SECOND);
         let lines = Arc::<Mutex<Vec<String>>>::default();
         Self { lines: Arc::clone(&lines), _guard: tracing::subscriber::set_default(Capture(lines)) }
     }

@@ -12,7 +12,7 @@ use sqlx::Connection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio::sync::Notify;
 
-use crate::kit::{self, LEASE, Schema, SchemaFactory, Worker, at, completions, ids, named};
+use crate::kit::{self, LEASE, Schema, SchemaFactory, Worker, at, completions, fresh, ids, named};
 use crate::log::Warnings;
 use crate::pgbouncer::{self, Pooler};
 
@@ -117,10 +117,14 @@ async fn statements_that_are_gone_are_no_failure() {
     let pool = PgPoolOptions::new().max_connections(1).connect_with(kit::options()).await.unwrap();
     let store = PostgresStore::with_pool(pool.clone()).schema(&schema.name).build().unwrap();
     store.setup().await.unwrap();
+    // What is large goes by the pool.
+    let large = |from: u64| fresh(from, 101, |_| None, &["other"], at(0));
+    store.append_alone(&large(0)).await.unwrap();
     works(&store, "a").await;
     sqlx::raw_sql("DEALLOCATE ALL").execute(&pool).await.unwrap();
-    works(&store, "b").await;
+    assert_eq!(store.append_alone(&large(1_000)).await.unwrap().outcomes.len(), 101);
     assert!(!store.prepares_statements());
+    works(&store, "b").await;
     assert_eq!(warnings.count(NOT_KEPT), 1);
     store.close().await.unwrap();
 }
