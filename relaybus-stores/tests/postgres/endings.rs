@@ -149,26 +149,35 @@ async fn a_closure_that_ends_its_transaction_is_told_so() {
     store.close().await.unwrap();
 }
 
-/// A handler that ends its own backend succeeds again and again, and never completes. It is not tried for ever.
+/// At the commit, what was inserted here ends the backend.
+const FATAL: &str = "CREATE TABLE fatal (n int); \
+    CREATE FUNCTION ends() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'; \
+    CREATE CONSTRAINT TRIGGER ends AFTER INSERT ON fatal DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION ends()";
+
+/// A handler that ends its own backend succeeds again and again, and never completes. It is not tried for ever, whether its
+/// connection is gone when its completion is written, or the answer to its commit is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handler_that_ends_its_own_backend_becomes_a_dead_letter() {
-    let schema = Schema::new();
-    let store = store(&schema).await;
-    let seen = Arc::<Seen>::default();
-    let bus = bus(&store, 2, &seen);
-    bus.publish_detached(asked("SELECT pg_terminate_backend(pg_backend_pid())")).await.unwrap();
-    let mut free = 0;
-    while number(&store, "SELECT count(*) FROM relaybus_deliveries WHERE dead").await == 0 {
-        // By hand the first breaks are errors of the store; with a dispatcher it reports them.
-        free += u32::from(bus.drain().await.is_err());
-        assert!(free < 10, "it is tried without end");
+    for sql in ["SELECT pg_terminate_backend(pg_backend_pid())", "INSERT INTO fatal VALUES (1)"] {
+        let schema = Schema::new();
+        let store = store(&schema).await;
+        sqlx::raw_sql(FATAL).execute(store.pool()).await.unwrap();
+        let seen = Arc::<Seen>::default();
+        let bus = bus(&store, 2, &seen);
+        bus.publish_detached(asked(sql)).await.unwrap();
+        let mut free = 0;
+        while number(&store, "SELECT count(*) FROM relaybus_deliveries WHERE dead").await == 0 {
+            // By hand the first breaks are errors of the store; with a dispatcher it reports them.
+            free += u32::from(bus.drain().await.is_err());
+            assert!(free < 10, "{sql}: it is tried without end");
+        }
+        let (attempts, error) = dead_letter(&bus).await;
+        assert!(error.contains("connection"), "{sql}: {error}");
+        assert_eq!((attempts, free), (2, 3), "{sql}: three breaks are free, then each is an attempt");
+        assert_eq!((seen.runs.load(Ordering::SeqCst), seen.attempt.load(Ordering::SeqCst)), (3 + 2, 2), "{sql}");
+        assert_eq!(number(&store, "SELECT count(*) FROM effects").await, 0, "{sql}");
+        store.close().await.unwrap();
     }
-    let (attempts, error) = dead_letter(&bus).await;
-    assert!(error.contains("connection"), "{error}");
-    assert_eq!((attempts, free), (2, 3), "three breaks are free, then each is an attempt");
-    assert_eq!((seen.runs.load(Ordering::SeqCst), seen.attempt.load(Ordering::SeqCst)), (3 + 2, 2));
-    assert_eq!(number(&store, "SELECT count(*) FROM effects").await, 0);
-    store.close().await.unwrap();
 }
 
 /// An error of an application that keeps those of sqlx and of the bus as its cause.

@@ -109,7 +109,7 @@ async fn resolve(attempt: &Attempt<'_>, error: Error) -> Ending<Error> {
     loop {
         match inspect(attempt).await {
             Ok(LeaseState::Gone) => return Ending::FoundGone,
-            Ok(LeaseState::Held) => return Ending::Failed(error),
+            Ok(LeaseState::Held) => return Ending::Broken(error),
             Ok(LeaseState::Lost) => return Ending::LeaseLost,
             Err(_) if attempt.cancel.token.is_cancelled() => return Ending::LeaseLost,
             Err(_) => {}
