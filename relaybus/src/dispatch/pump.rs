@@ -168,10 +168,10 @@ impl Pump {
 
     /// Does the next thing that is due, or says until when there is nothing.
     pub(super) async fn step(&mut self) -> Option<Duration> {
-        if self.engine.wake.take() {
-            self.schedule.wake();
-        }
         let now = self.engine.clock.monotonic();
+        if self.engine.wake.take() {
+            self.schedule.woken(now);
+        }
         self.expire(now);
         if now < self.store_free_at {
             return Some(self.store_free_at.min(self.deadline()));
@@ -200,8 +200,10 @@ impl Pump {
         let next =
             if self.claiming && !self.manual { self.schedule.next(now, free) } else { Next::WaitUntil(Duration::MAX) };
         let claim = next == Next::Claim;
-        if claim || self.flush_due(now) || now >= self.renew_at {
-            self.turn(claim).await;
+        let flush = self.flush_due(now, free);
+        let along = flush && self.claiming && !self.manual && self.schedule.claims_along(now, free);
+        if claim || flush || now >= self.renew_at {
+            self.turn(claim || along).await;
             return None;
         }
         let mut until = self.renew_at;
@@ -224,15 +226,24 @@ impl Pump {
         settled && self.ledger.active() == 0 && self.held.is_empty()
     }
 
-    fn flush_due(&self, now: Duration) -> bool {
+    fn flush_due(&self, now: Duration, free: usize) -> bool {
         if self.completions.is_empty() {
             return false;
         }
         let options = &self.engine.options.dispatcher;
-        // When no slot is at work, nothing else can join the group.
-        self.in_slots == 0
+        // When no slot is at work, nothing can join the group but what a wake-up brings.
+        (self.in_slots == 0 && !self.waits_for_wake(now, free))
             || self.completions.len() >= options.completion_batch
             || now >= self.first_completion + options.completion_window
+    }
+
+    /// Whether completions are better sent with the claim of the next wake-up: nothing waits for them but their window.
+    fn waits_for_wake(&self, now: Duration, free: usize) -> bool {
+        self.claiming
+            && !self.manual
+            && free * 2 >= self.engine.options.dispatcher.concurrency
+            && self.schedule.expects_wake(now)
+            && self.completions.iter().all(|pending| pending.waits.is_none())
     }
 
     pub(super) fn store_failed(&mut self, stage: Stage, error: Error) {
@@ -328,6 +339,7 @@ impl Pump {
                 }
                 if claim {
                     self.schedule.claimed(sent, turn.more);
+                    self.schedule.answered(sent, self.engine.clock.monotonic());
                 }
                 if turn.taken_over > 0 {
                     self.schedule.wake();

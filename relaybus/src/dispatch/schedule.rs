@@ -6,10 +6,13 @@
 //! 2. Otherwise the dispatcher sleeps until it is woken: by a publish, by the store, or by settled deliveries once 70 % of
 //!    a batch is free again, so that slots are refilled in groups.
 //! 3. A smaller number of free slots is refilled after 10 ms without a claim.
-//! 4. Wake-ups within 5 ms of a claim are merged into one claim.
+//! 4. Wake-ups soon after a claim are merged into one claim: within three times what the claim took, but at least 1 ms and at
+//!    most 5 ms. So a store that answers fast is asked soon, and a busy one gets fewer and larger claims.
 //! 5. Settled unkeyed deliveries do not trigger a claim when their handler's last claim got less than it asked for. A
 //!    settled keyed delivery always may: it unblocks the next of its key.
-//! 6. The poll interval is the safety net; it runs from the last claim.
+//! 6. Completions and claims share a turn: one that writes completions claims too when the dispatcher was woken, and while
+//!    wake-ups come close to each other, completions wait for the next one, at most for their window.
+//! 7. The poll interval is the safety net; it runs from the last claim.
 
 use std::time::Duration;
 
@@ -17,8 +20,14 @@ use std::time::Duration;
 pub(crate) const REFILL_PERCENT: usize = 70;
 /// A smaller number of free slots is refilled after this time without a claim.
 pub(crate) const REFILL_DELAY: Duration = Duration::from_millis(10);
-/// Wake-ups within this time of a claim are merged into one.
-pub(crate) const MERGE_WINDOW: Duration = Duration::from_millis(5);
+/// Wake-ups that come this close to each other let completions wait for the next one.
+const CLOSE: Duration = Duration::from_millis(4);
+/// Wake-ups within so many times the length of a claim are merged into one,
+const MERGE_TIMES: u32 = 3;
+/// but within this time in any case,
+const SHORTEST_MERGE: Duration = Duration::from_millis(1);
+/// and within no more than this; the specification has nothing but this one.
+pub(crate) const LONGEST_MERGE: Duration = Duration::from_millis(5);
 
 /// What the dispatcher should do about claiming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +47,10 @@ pub(crate) struct Schedule {
     /// The last claim filled its batch: more may be due.
     more: bool,
     woken: bool,
+    /// When the last two wake-ups were noticed.
+    wakes: [Duration; 2],
+    /// For how long after a claim wake-ups are merged.
+    merge: Duration,
     /// Something settled since the last claim that may have made room for a delivery that is due.
     refillable: bool,
     /// No claim before this, after the store failed.
@@ -52,6 +65,8 @@ impl Schedule {
             last_claim: None,
             more: false,
             woken: false,
+            wakes: [Duration::ZERO; 2],
+            merge: LONGEST_MERGE,
             refillable: false,
             held_until: Duration::ZERO,
         }
@@ -60,6 +75,29 @@ impl Schedule {
     /// A publish, the store, or a user says that something may be due.
     pub(crate) fn wake(&mut self) {
         self.woken = true;
+    }
+
+    /// The same, noticed at `now`.
+    pub(crate) fn woken(&mut self, now: Duration) {
+        self.woken = true;
+        if now > self.wakes[1] {
+            self.wakes = [self.wakes[1], now];
+        }
+    }
+
+    /// Whether the next wake-up is likely to come within the window of completions.
+    pub(crate) fn expects_wake(&self, now: Duration) -> bool {
+        self.wakes[0] > Duration::ZERO && now.saturating_sub(self.wakes[0]) <= CLOSE
+    }
+
+    /// A claim that was sent at `sent` was answered at `now`.
+    pub(crate) fn answered(&mut self, sent: Duration, now: Duration) {
+        self.merge = (now.saturating_sub(sent) * MERGE_TIMES).clamp(SHORTEST_MERGE, LONGEST_MERGE);
+    }
+
+    /// Whether a turn that writes completions claims too.
+    pub(crate) fn claims_along(&self, now: Duration, free: usize) -> bool {
+        self.woken && free > 0 && now >= self.held_until
     }
 
     /// A delivery settled; `useful` when rule 5 lets it trigger a claim.
@@ -96,7 +134,7 @@ impl Schedule {
         }
         let mut at = poll_at;
         if self.woken {
-            at = at.min(last + MERGE_WINDOW);
+            at = at.min(last + self.merge);
         }
         if self.more || self.refillable {
             let grouped = free * 100 >= self.batch * REFILL_PERCENT;
@@ -159,6 +197,40 @@ mod tests {
         assert_eq!(schedule.next(ms(105), 10), Next::Claim);
         schedule.claimed(ms(105), false);
         assert_eq!(schedule.next(ms(106), 10), Next::WaitUntil(ms(1105)));
+    }
+
+    #[test]
+    fn a_fast_store_is_asked_soon_and_a_slow_one_after_five_milliseconds() {
+        for (took, asked_at) in [(0, 101), (1, 103), (2, 105), (60, 105)] {
+            let mut schedule = after_claim(false);
+            schedule.answered(ms(100), ms(100 + took));
+            schedule.wake();
+            assert_eq!(schedule.next(ms(100), 10), Next::WaitUntil(ms(asked_at)), "a claim of {took} ms");
+        }
+    }
+
+    #[test]
+    fn completions_take_a_claim_along_when_it_was_woken() {
+        let mut schedule = after_claim(false);
+        assert!(!schedule.claims_along(ms(101), 10), "nobody woke it");
+        schedule.wake();
+        assert!(schedule.claims_along(ms(101), 10));
+        assert!(!schedule.claims_along(ms(101), 0), "nothing is free");
+        schedule.hold(ms(600));
+        assert!(!schedule.claims_along(ms(500), 10), "a store that failed is left alone");
+    }
+
+    #[test]
+    fn wake_ups_close_to_each_other_let_completions_wait() {
+        let mut schedule = after_claim(false);
+        schedule.woken(ms(100));
+        schedule.woken(ms(100));
+        assert!(!schedule.expects_wake(ms(100)), "they are one");
+        schedule.woken(ms(103));
+        assert!(schedule.expects_wake(ms(104)));
+        assert!(!schedule.expects_wake(ms(105)), "they have stopped");
+        schedule.woken(ms(110));
+        assert!(!schedule.expects_wake(ms(110)), "they are far from each other");
     }
 
     #[test]
