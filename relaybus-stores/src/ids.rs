@@ -29,31 +29,29 @@ pub(crate) fn decode_id(bytes: &[u8]) -> Option<String> {
 }
 
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+/// Where the two digits of each byte begin.
+const DIGITS_OF: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+/// The value of each small hexadecimal digit; 255 for other characters.
+const VALUES: [u8; 256] = {
+    let mut values = [255; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+};
 
 fn uuid_bytes(id: &str) -> Option<[u8; 16]> {
-    let text = id.as_bytes();
-    if text.len() != 36 {
-        return None;
+    let text: &[u8; 36] = id.as_bytes().try_into().ok()?;
+    let mut bytes = [0; 16];
+    let mut seen = 0;
+    for (byte, place) in bytes.iter_mut().zip(DIGITS_OF) {
+        let (high, low) = (VALUES[usize::from(text[place])], VALUES[usize::from(text[place + 1])]);
+        seen |= high | low;
+        *byte = (high << 4) | low;
     }
-    let mut bytes = [0_u8; 16];
-    let mut at = 0;
-    for (index, &character) in text.iter().enumerate() {
-        if HYPHENS.contains(&index) {
-            if character != b'-' {
-                return None;
-            }
-            continue;
-        }
-        let digit = match character {
-            b'0'..=b'9' => character - b'0',
-            b'a'..=b'f' => character - b'a' + 10,
-            _ => return None,
-        };
-        let slot = bytes.get_mut(at / 2)?;
-        *slot = (*slot << 4) | digit;
-        at += 1;
-    }
-    Some(bytes)
+    (seen < 16 && HYPHENS.iter().all(|&place| text[place] == b'-')).then_some(bytes)
 }
 
 fn uuid_text(bytes: &[u8; 16]) -> String {

@@ -45,11 +45,11 @@ impl Inner {
         };
         let events: Vec<&NewEvent> = batch.events.iter().collect();
         // An open transaction holds a session of a pooler: if all that are held waited for one to ask for numbers, none would end.
-        self.numbers_of(&events).await?;
+        self.names_of(&events).await?;
         let mut tx = self.begin(&TransactionOptions::default()).await?;
-        let numbers = self.numbers_of(&events).await?;
+        let names = self.names_of(&events).await?;
         let mut handle = PgHandle(Kind::Sqlx(&mut tx));
-        let stored = self.append_through(&mut handle, &Row::all(batch, &numbers), new).await?;
+        let stored = self.append_through(&mut handle, &Row::all(batch, &names), new).await?;
         tx.commit().await.map_err(Error::from)?;
         if is_due(batch) && stored.outcomes.iter().any(|one| one.deliveries() > 0) {
             self.wakeups.published();
@@ -89,12 +89,13 @@ impl Inner {
     async fn send(&self, mut slot: Slot, batch: &AppendBatch, fresh: bool) -> Result<Sent> {
         // The pool may have a connection where none can be opened.
         let Ok(mut connection) = slot.connection().await else { return Ok(Sent::Unsent) };
-        let others = if fresh { slot.others(batch) } else { Vec::new() };
+        let others = if fresh { slot.others(batch).await } else { Vec::new() };
         let batches = || std::iter::once(batch).chain(others.iter().map(|other| &other.parcel.batch));
         let events: Vec<&NewEvent> = batches().flat_map(|batch| &batch.events).collect();
-        let numbers = self.numbers_of(&events).await?;
+        let names = self.names_of(&events).await?;
         let times = batches().flat_map(|batch| std::iter::repeat_n(batch.now, batch.events.len()));
-        let rows: Vec<Row<'_>> = events.iter().zip(&numbers).zip(times).map(Row::from).collect();
+        let rows: Vec<Row<'_>> =
+            events.iter().zip(&names).zip(times).map(|((event, names), now)| Row::new(event, names, now)).collect();
         let answer = self.insert_rows(&mut PgHandle(Kind::Sqlx(&mut connection)), &rows, fresh).await;
         let is_lost = answer.as_ref().is_err_and(|error| self.is_lost(error));
         if is_lost {
@@ -129,8 +130,8 @@ impl Inner {
         for again in [false, true] {
             let acquired = self.pool.acquire().await;
             let mut connection = acquired.map_err(|error| store_error(STORING, error))?;
-            let numbers = self.numbers_of(&events).await?;
-            let rows = Row::all(batch, &numbers);
+            let names = self.names_of(&events).await?;
+            let rows = Row::all(batch, &names);
             match self.insert_rows(&mut PgHandle(Kind::Sqlx(&mut connection)), &rows, fresh).await {
                 Ok(stored) if stored.len() == rows.len() => {
                     if rows.iter().any(Row::is_due) {

@@ -20,7 +20,7 @@ use relaybus::{Error, Result};
 
 use super::Inner;
 use super::args::encode_id;
-use super::event_row::{Added, Known, Numbers, Row, id_of_row, values_of};
+use super::event_row::{Added, Known, Names, Numbers, Row, id_of_row, values_of};
 use super::handle::{PgColumn, PgHandle, PgValue, RunError, number};
 use super::transaction::unusable;
 
@@ -105,14 +105,14 @@ impl Inner {
         if batch.events.is_empty() {
             return Ok(Appended::default());
         }
-        let numbers = self.numbers_of(&batch.events.iter().collect::<Vec<_>>()).await?;
+        let names = self.names_of(&batch.events.iter().collect::<Vec<_>>()).await?;
         if let Some(marks) = handle.marks() {
             if marks.running {
                 return Err(unusable());
             }
             marks.running = true;
         }
-        let stored = self.append_through(&mut handle, &Row::all(batch, &numbers), true).await;
+        let stored = self.append_through(&mut handle, &Row::all(batch, &names), true).await;
         let due =
             is_due(batch) && stored.as_ref().is_ok_and(|stored| stored.outcomes.iter().any(|one| one.deliveries() > 0));
         if let Some(marks) = handle.marks() {
@@ -128,8 +128,8 @@ impl Inner {
         stored
     }
 
-    /// The numbers of the handlers of each event. For a statement of the store's own its connection is taken before.
-    pub(super) async fn numbers_of(&self, events: &[&NewEvent]) -> Result<Vec<Numbers>> {
+    /// What each event is stored under. For a statement of the store's own its connection is taken before.
+    pub(super) async fn names_of(&self, events: &[&NewEvent]) -> Result<Vec<Names>> {
         // Events of one type share their list.
         let shares = |place: usize| {
             let before = place.checked_sub(1).and_then(|before| events.get(before));
@@ -137,10 +137,10 @@ impl Inner {
         };
         let lists = events.iter().enumerate().filter(|(place, _)| !shares(*place));
         let known = self.handler_numbers(lists.flat_map(|(_, event)| event.handlers.iter())).await?;
-        let mut all: Vec<Numbers> = Vec::with_capacity(events.len());
+        let mut all: Vec<Names> = Vec::with_capacity(events.len());
         for (place, event) in events.iter().enumerate() {
-            let numbers = match all.last() {
-                Some(before) if shares(place) => before.clone(),
+            let handlers = match all.last() {
+                Some(before) if shares(place) => before.handlers.clone(),
                 _ => {
                     let mut numbers = Numbers::new();
                     for &number in event.handlers.iter().filter_map(|name| known.get(name)) {
@@ -151,7 +151,7 @@ impl Inner {
                     numbers
                 }
             };
-            all.push(numbers);
+            all.push(Names { id: encode_id(event.envelope.id.as_str()), handlers });
         }
         Ok(all)
     }
@@ -168,7 +168,7 @@ impl Inner {
             let mut seen = HashSet::new();
             let (first, again): (Vec<usize>, Vec<usize>) = (0..rows.len())
                 .filter(|&place| outcomes[place].is_none())
-                .partition(|&place| seen.insert(rows[place].id()));
+                .partition(|&place| seen.insert(rows[place].id_text()));
             let fresh = new && again.is_empty() && first.iter().all(|&place| rows[place].event.fresh_id);
             let sent: Vec<Row<'_>> = first.iter().map(|&place| rows[place]).collect();
             let stored = self.insert_rows(handle, &sent, fresh).await.map_err(|error| error.into_error(STORING))?;
@@ -237,23 +237,22 @@ impl Inner {
         known: &[usize],
         outcomes: &mut [Option<AppendOutcome>],
     ) -> std::result::Result<(), RunError> {
-        let mut ids: Vec<Vec<u8>> = known.iter().map(|&place| encode_id(rows[place].id())).collect();
+        let mut ids: Vec<&[u8]> = known.iter().map(|&place| rows[place].id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let values = [PgValue::BytesList(ids.into_iter().map(|id| Some(Cow::Owned(id))).collect())];
+        let values = [PgValue::BytesList(ids.into_iter().map(|id| Some(Cow::Borrowed(id))).collect())];
         let columns = [PgColumn::Bytes, PgColumn::Int2s, PgColumn::Int8, PgColumn::Text];
         let answer = handle.run(&self.sql.lock_known, &values, &columns, self.prepared()).await?;
         let mut there: HashMap<Vec<u8>, Known> = answer.rows.into_iter().filter_map(Known::read).collect();
         let mut added = Added::default();
         for &place in known {
             let row = &rows[place];
-            let id = encode_id(row.id());
-            let Some(known) = there.get_mut(&id) else { continue };
+            let Some(known) = there.get_mut(row.id) else { continue };
             let before = added.handlers.len();
             for &handler in row.handlers {
                 if !known.handlers.contains(&handler) {
                     known.handlers.push(handler);
-                    added.push(&id, handler, known, row.event);
+                    added.push(row.id, handler, known, row.event);
                 }
             }
             outcomes[place] = Some(AppendOutcome::Known { added: added.handlers.len() - before });
@@ -265,8 +264,7 @@ impl Inner {
         let answer = handle.run(&self.sql.add_handlers, &added.values(), &[PgColumn::Bytes], self.prepared()).await?;
         let extended: HashSet<Vec<u8>> = answer.rows.into_iter().filter_map(id_of_row).collect();
         for &place in known {
-            let id = encode_id(rows[place].id());
-            if wanted.contains(&id) && !extended.contains(&id) {
+            if wanted.contains(rows[place].id) && !extended.contains(rows[place].id) {
                 outcomes[place] = None;
             }
         }

@@ -16,10 +16,17 @@ const MAX_KEY_LOCKS: usize = 128;
 /// The numbers of an event's handlers, each once, in their order.
 pub(super) type Numbers = SmallVec<[i16; 4]>;
 
-/// An event, the numbers of its handlers, and the time of storing it.
+/// What an event is stored under: its id, and the numbers of its handlers.
+pub(super) struct Names {
+    pub(super) id: Vec<u8>,
+    pub(super) handlers: Numbers,
+}
+
+/// An event, what it is stored under, and the time of storing it.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'e> {
     pub(super) event: &'e NewEvent,
+    pub(super) id: &'e [u8],
     pub(super) handlers: &'e Numbers,
     pub(super) now: Timestamp,
 }
@@ -89,19 +96,17 @@ pub(super) fn id_of_row(row: Vec<PgValue<'static>>) -> Option<Vec<u8>> {
     }
 }
 
-impl<'e> From<((&&'e NewEvent, &'e Numbers), Timestamp)> for Row<'e> {
-    fn from(((event, handlers), now): ((&&'e NewEvent, &'e Numbers), Timestamp)) -> Self {
-        Self { event, handlers, now }
-    }
-}
-
 impl<'e> Row<'e> {
-    /// The rows of a batch.
-    pub(super) fn all(batch: &'e AppendBatch, numbers: &'e [Numbers]) -> Vec<Self> {
-        batch.events.iter().zip(numbers).map(|(event, handlers)| Self { event, handlers, now: batch.now }).collect()
+    pub(super) fn new(event: &'e NewEvent, names: &'e Names, now: Timestamp) -> Self {
+        Self { event, id: &names.id, handlers: &names.handlers, now }
     }
 
-    pub(super) fn id(&self) -> &'e str {
+    /// The rows of a batch.
+    pub(super) fn all(batch: &'e AppendBatch, names: &'e [Names]) -> Vec<Self> {
+        batch.events.iter().zip(names).map(|(event, names)| Self::new(event, names, batch.now)).collect()
+    }
+
+    pub(super) fn id_text(&self) -> &'e str {
         self.event.envelope.id.as_str()
     }
 
@@ -115,7 +120,7 @@ impl<'e> Row<'e> {
     }
 
     fn lane(&self) -> i16 {
-        i16::from(lane_of(self.key().unwrap_or_else(|| self.id())))
+        i16::from(lane_of(self.key().unwrap_or_else(|| self.id_text())))
     }
 
     fn occurred(&self) -> Option<Timestamp> {
@@ -126,7 +131,7 @@ impl<'e> Row<'e> {
     /// An event starts a correlation of its own more often than not.
     fn correlation(&self) -> Option<Vec<u8>> {
         let correlation = &*self.event.envelope.correlation_id;
-        (correlation != self.id()).then(|| encode_id(correlation))
+        (correlation != self.id_text()).then(|| encode_id(correlation))
     }
 
     fn causation(&self) -> Option<Vec<u8>> {
@@ -147,7 +152,7 @@ impl<'e> Row<'e> {
         let envelope = &self.event.envelope;
         let mut values = Vec::with_capacity(16);
         values.extend([
-            PgValue::Bytes(Some(Cow::Owned(encode_id(self.id())))),
+            PgValue::Bytes(Some(Cow::Borrowed(self.id))),
             PgValue::Time(Some(self.now)),
             PgValue::Time(self.occurred()),
             PgValue::Int2s(self.handlers.to_vec()),
@@ -186,7 +191,7 @@ pub(super) fn values_of<'e>(rows: &[Row<'e>], lock_class: i32, keyed: bool) -> V
     let mut values = Vec::with_capacity(26);
     values.extend([
         PgValue::Time(Some(now)),
-        PgValue::BytesList(rows.iter().map(|row| Some(Cow::Owned(encode_id(row.id())))).collect()),
+        PgValue::BytesList(rows.iter().map(|row| Some(Cow::Borrowed(row.id))).collect()),
         PgValue::Times(unless_all(rows, &Some(now), |row| Some(row.now))),
         PgValue::Times(unless_all(rows, &None, Row::occurred)),
         PgValue::Texts(unless_all(rows, &Some(event_type.into()), |row| {
@@ -265,8 +270,8 @@ fn handlers_of(rows: &[Row<'_>]) -> (Handlers, Vec<i16>) {
 }
 
 /// One row for each delivery.
-struct Deliveries {
-    ids: Vec<Option<Cow<'static, [u8]>>>,
+struct Deliveries<'e> {
+    ids: Vec<Option<Cow<'e, [u8]>>>,
     lanes: Vec<i16>,
     due: Vec<Option<Timestamp>>,
     keys: Vec<Option<i64>>,
@@ -274,8 +279,8 @@ struct Deliveries {
     places: Vec<i32>,
 }
 
-impl Deliveries {
-    fn of(rows: &[Row<'_>], usual: Timestamp) -> Self {
+impl<'e> Deliveries<'e> {
+    fn of(rows: &[Row<'e>], usual: Timestamp) -> Self {
         let count = rows.iter().map(|row| row.handlers.len()).sum();
         let mut all = Self {
             ids: Vec::with_capacity(count),
@@ -286,9 +291,9 @@ impl Deliveries {
         };
         let tells_due = rows.iter().any(|row| row.event.due_at != usual);
         for (at, row) in rows.iter().enumerate() {
-            let (id, lane, key) = (encode_id(row.id()), row.lane(), row.key().map(key_number));
+            let (lane, key) = (row.lane(), row.key().map(key_number));
             for _ in row.handlers {
-                all.ids.push(Some(Cow::Owned(id.clone())));
+                all.ids.push(Some(Cow::Borrowed(row.id)));
                 all.lanes.push(lane);
                 all.keys.push(key);
                 all.places.push(place(at + 1));

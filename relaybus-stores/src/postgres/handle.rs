@@ -12,7 +12,7 @@ use relaybus::store::{Family, HandleOf};
 use relaybus::{BoxError, Error, Result, Timestamp};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Postgres, Row};
+use sqlx::{Arguments, AssertSqlSafe, Postgres, Row};
 
 use super::args::{Binds, JsonText, Time};
 use super::error::store_error;
@@ -138,6 +138,24 @@ impl<'a> PgValue<'a> {
         Self::Text(Some(Cow::Borrowed(text)))
     }
 
+    /// About how many bytes it takes.
+    fn size(&self) -> usize {
+        const HEAD: usize = 24;
+        HEAD + match self {
+            Self::Time(_) | Self::Int2(_) | Self::Int4(_) | Self::Int8(_) => 8,
+            Self::Bytes(bytes) => bytes.as_ref().map_or(0, |bytes| bytes.len()),
+            Self::Text(text) | Self::Json(text) => text.as_ref().map_or(0, |text| text.len()),
+            Self::Int2s(all) => 6 * all.len(),
+            Self::Int4s(all) => 8 * all.len(),
+            Self::Int8s(all) => 12 * all.len(),
+            Self::Times(all) => 12 * all.len(),
+            Self::BytesList(all) => all.iter().map(|one| 4 + one.as_ref().map_or(0, |one| one.len())).sum(),
+            Self::Texts(all) | Self::Jsons(all) => {
+                all.iter().map(|one| 4 + one.as_ref().map_or(0, |one| one.len())).sum()
+            }
+        }
+    }
+
     fn bind(&self, binds: &mut Binds) {
         let times = |at: &Option<Timestamp>| at.map(Time::from);
         match self {
@@ -177,6 +195,8 @@ impl PgHandle<'_> {
             }
         };
         let mut binds = Binds::default();
+        // At once, not in steps that each copy what is there.
+        binds.0.reserve(values.len(), values.iter().map(PgValue::size).sum());
         for value in values {
             value.bind(&mut binds);
         }

@@ -49,8 +49,9 @@ pub(super) const MOST_EVENTS: usize = 100;
 pub(super) const MOST_BYTES: usize = 256 << 10;
 /// A connection that lay idle from one look to the next is closed.
 const IDLE: Duration = Duration::from_secs(30);
-/// How long a publish waits for others to send it before it takes the pool's way.
-const WAIT: Duration = Duration::from_secs(1);
+/// How long a publish waits for a connection before it takes the pool's way: longer than a disk makes commits wait, because then
+/// the pool's commits wait too.
+const WAIT: Duration = PATIENCE;
 const SETTINGS: [(&str, &str); 4] = [
     ("default_transaction_isolation", "read committed"),
     // Milliseconds: longer than commits take, shorter than a server lets a deadlock last.
@@ -114,6 +115,7 @@ struct State {
 #[derive(Debug)]
 struct Free {
     connection: PgConnection,
+    is_shared: bool,
     /// It lay here at the last look.
     was_here: bool,
 }
@@ -160,11 +162,11 @@ impl Publishing {
                 return Turn::Unsent;
             }
             if let Some(free) = state.free.pop() {
-                return Turn::Send(self.slot(Some(free.connection)));
+                return Turn::Send(self.slot(Some(free.connection), free.is_shared));
             }
             if state.taken < PUBLISHING_CONNECTIONS {
                 state.taken += 1;
-                return Turn::Send(self.slot(None));
+                return Turn::Send(self.slot(None, false));
             }
             state.last += 1;
             let number = state.last;
@@ -192,18 +194,18 @@ impl Publishing {
         place.is_some_and(|place| state.waiting.remove(place).is_some())
     }
 
-    fn slot(self: &Arc<Self>, connection: Option<PgConnection>) -> Slot {
-        Slot { publishing: Arc::clone(self), connection }
+    fn slot(self: &Arc<Self>, connection: Option<PgConnection>, is_shared: bool) -> Slot {
+        Slot { publishing: Arc::clone(self), connection, is_shared }
     }
 
     /// Gives a slot to the first that waits.
-    fn give(self: &Arc<Self>, connection: Option<PgConnection>) {
+    fn give(self: &Arc<Self>, connection: Option<PgConnection>, is_shared: bool) {
         let first = {
             let mut state = self.state();
             match (state.first(), connection) {
                 (Some(first), connection) => (first, connection),
                 (None, Some(connection)) if !state.is_closed => {
-                    state.free.push(Free { connection, was_here: false });
+                    state.free.push(Free { connection, is_shared, was_here: false });
                     return self.sweep(&mut state);
                 }
                 (None, _) => {
@@ -213,7 +215,7 @@ impl Publishing {
             }
         };
         // Outside of the lock: a slot that nobody hears of is dropped, and so comes back here.
-        drop(first.0.answer.send(Answer::Send(self.slot(first.1))));
+        drop(first.0.answer.send(Answer::Send(self.slot(first.1, is_shared))));
     }
 
     fn sweep(self: &Arc<Self>, state: &mut State) {
@@ -278,6 +280,8 @@ async fn close_idle(publishing: Weak<Publishing>) {
 pub(super) struct Slot {
     publishing: Arc<Publishing>,
     connection: Option<PgConnection>,
+    /// Its last statement was sent for several.
+    is_shared: bool,
 }
 
 impl Slot {
@@ -293,7 +297,17 @@ impl Slot {
     }
 
     /// What waits and fits into a statement beside a batch.
-    pub(super) fn others(&self, batch: &AppendBatch) -> Vec<Companion> {
+    pub(super) async fn others(&mut self, batch: &AppendBatch) -> Vec<Companion> {
+        // Those that the last statement was sent for have just been told, and are about to come again.
+        if self.is_shared {
+            tokio::task::yield_now().await;
+        }
+        let others = self.waiting(batch);
+        self.is_shared = !others.is_empty();
+        others
+    }
+
+    fn waiting(&self, batch: &AppendBatch) -> Vec<Companion> {
         let mut state = self.publishing.state();
         let mut others = Vec::new();
         let (mut events, mut bytes) = (batch.events.len(), 0);
@@ -332,7 +346,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let connection = self.connection.take();
-        self.publishing.give(connection);
+        self.publishing.give(connection, self.is_shared);
     }
 }
 
