@@ -132,95 +132,126 @@ fn begin_sweep(session: &mut PostgresSession, request: &TurnRequest<'_>) -> bool
     sweep
 }
 
+/// What a turn read, by handler.
+struct Found {
+    /// Unkeyed deliveries handed out, and the last one.
+    unkeyed: HashMap<i16, (usize, Cursor)>,
+    /// Keys of which something was handed out.
+    keys: HashMap<i16, HashSet<i64>>,
+    scanned: HashMap<i16, Scanned>,
+    /// The limit ended the look at unkeyed deliveries, or at keyed ones.
+    cut: bool,
+    all_scanned: bool,
+}
+
+impl Found {
+    fn of(Answer { summary, picked, .. }: &Answer, limit: usize, asks: &[Ask]) -> Self {
+        let mut unkeyed: HashMap<i16, (usize, Cursor)> = HashMap::new();
+        let mut keys: HashMap<i16, HashSet<i64>> = HashMap::new();
+        for one in picked {
+            if one.held.key.is_some() {
+                keys.entry(one.held.handler).or_default().insert(one.run);
+                continue;
+            }
+            let cursor = Cursor { at: one.available_at, id: one.id };
+            let entry = unkeyed.entry(one.held.handler).or_insert((0, cursor));
+            entry.0 += 1;
+            if (cursor.at, cursor.id) > (entry.1.at, entry.1.id) {
+                entry.1 = cursor;
+            }
+        }
+        let handed_out = unkeyed.values().map(|one| one.0).sum::<usize>();
+        Self {
+            cut: summary.unkeyed >= limit || summary.unkeyed > handed_out,
+            all_scanned: summary.keyed.iter().map(|one| one.rows).sum::<usize>() >= keyed_limit(limit, asks),
+            scanned: summary.keyed.iter().map(|one| (one.handler, *one)).collect(),
+            unkeyed,
+            keys,
+        }
+    }
+
+    fn runs(&self) -> usize {
+        self.unkeyed.values().map(|one| one.0).sum::<usize>() + self.keys.values().map(HashSet::len).sum::<usize>()
+    }
+
+    fn handed_out(&self, handler: i16) -> usize {
+        self.unkeyed.get(&handler).map_or(0, |one| one.0)
+    }
+
+    /// Moves a handler's cursor of unkeyed deliveries. Whether it has more.
+    fn advance_unkeyed(&self, own: &mut Own, (rows, from): (usize, Cursor), sweep: bool, recent: Cursor) -> bool {
+        let (count, end) = self.unkeyed.get(&own.id).copied().unwrap_or((0, from));
+        let is_full = count >= rows || self.cut;
+        own.at_work = count > 0 && is_full;
+        let next = is_full.then_some(end);
+        match (&mut own.sweep, sweep) {
+            (Some(sweep), true) => sweep.unkeyed = next,
+            _ => own.unkeyed = next.unwrap_or(recent),
+        }
+        own.at_work
+    }
+
+    /// Moves a handler's cursor of keyed deliveries. Whether it has more.
+    fn advance_keyed(&self, own: &mut Own, (rows, from): (usize, Cursor), sweep: bool, recent: Cursor) -> bool {
+        if rows == 0 {
+            // Not looked at: the next turn does.
+            return true;
+        }
+        let seen = self.scanned.get(&own.id);
+        let count = seen.map_or(0, |seen| seen.rows);
+        let taken = self.keys.get(&own.id).map_or(0, HashSet::len);
+        let heads = seen.map_or(0, |seen| seen.heads);
+        let is_full = count >= rows || self.all_scanned;
+        let is_cut = heads > taken;
+        if own.hidden {
+            // The look-up by key tells whether there is more. The scan stays where it is.
+            return is_cut;
+        }
+        if is_full && heads == 0 && count >= rows {
+            own.keyed_rows = (rows * 2).min(KEYED_ROWS.1);
+            if rows >= KEYED_ROWS.1 {
+                own.hide();
+                return true;
+            }
+        } else if taken > 0 {
+            own.keyed_rows = 0;
+        }
+        // Heads that found no slot are found again from here.
+        let end = seen.map_or(from, |seen| Cursor { at: seen.at, id: seen.id });
+        let next = if is_cut { Some(from) } else { is_full.then_some(end) };
+        match (&mut own.sweep, sweep) {
+            (Some(sweep), true) => sweep.keyed = next,
+            _ => own.keyed = next.unwrap_or(recent),
+        }
+        is_full || is_cut
+    }
+}
+
 /// Moves the cursors by what a turn read. Whether more may be due.
 pub(super) fn advance(
     session: &mut PostgresSession,
     request: &TurnRequest<'_>,
     limit: usize,
-    Answer { summary, picked, .. }: &Answer,
+    answer: &Answer,
     asks: &[Ask],
 ) -> bool {
     if asks.is_empty() {
         return false;
     }
-    let mut last: HashMap<i16, (usize, Cursor)> = HashMap::new();
-    let mut keyed_runs: HashMap<i16, HashSet<i64>> = HashMap::new();
-    for one in picked {
-        let cursor = Cursor { at: one.available_at, id: one.id };
-        if one.held.key.is_some() {
-            keyed_runs.entry(one.held.handler).or_default().insert(one.run);
-            continue;
-        }
-        let entry = last.entry(one.held.handler).or_insert((0, cursor));
-        entry.0 += 1;
-        if (cursor.at, cursor.id) > (entry.1.at, entry.1.id) {
-            entry.1 = cursor;
-        }
-    }
-    let runs = last.values().map(|one| one.0).sum::<usize>() + keyed_runs.values().map(HashSet::len).sum::<usize>();
-    let cut = summary.unkeyed >= limit || summary.unkeyed > last.values().map(|one| one.0).sum::<usize>();
-    let scanned: HashMap<i16, Scanned> = summary.keyed.iter().map(|one| (one.handler, *one)).collect();
-    let all_scanned = summary.keyed.iter().map(|one| one.rows).sum::<usize>() >= keyed_limit(limit, asks);
+    let found = Found::of(answer, limit, asks);
     let sweep = session.last_was_sweep;
     let recent = session.recent(request.now);
     let mut full = false;
-    let mut served = 0;
-    for (turn, ask) in asks.iter().enumerate() {
+    for ask in asks {
         let own = &mut session.handlers[ask.place];
-        if let Some((rows, from)) = ask.unkeyed {
-            let (count, end) = last.get(&own.id).copied().unwrap_or((0, from));
-            let is_full = count >= rows || cut;
-            if count > 0 {
-                served = turn + 1;
-            }
-            own.at_work = count > 0 && is_full;
-            let next = is_full.then_some(end);
-            full |= is_full && count > 0;
-            match (&mut own.sweep, sweep) {
-                (Some(sweep), true) => sweep.unkeyed = next,
-                _ => own.unkeyed = next.unwrap_or(recent),
-            }
-        }
-        if let Some((0, _)) = ask.keyed {
-            // Not looked at: the next turn does.
-            full = true;
-        } else if let Some((rows, from)) = ask.keyed {
-            let seen = scanned.get(&own.id);
-            let count = seen.map_or(0, |seen| seen.rows);
-            let taken = keyed_runs.get(&own.id).map_or(0, HashSet::len);
-            let heads = seen.map_or(0, |seen| seen.heads);
-            let is_full = count >= rows || all_scanned;
-            let is_cut = heads > taken;
-            // Heads that found no slot are found again from here.
-            let next = if is_cut {
-                Some(from)
-            } else {
-                is_full.then(|| seen.map_or(from, |seen| Cursor { at: seen.at, id: seen.id }))
-            };
-            if own.hidden {
-                // The look-up by key tells whether there is more. The scan stays where it is.
-                full |= is_cut;
-                continue;
-            }
-            full |= is_full || is_cut;
-            if is_full && heads == 0 && count >= rows {
-                own.keyed_rows = (rows * 2).min(KEYED_ROWS.1);
-                if rows >= KEYED_ROWS.1 {
-                    own.hide();
-                    continue;
-                }
-            } else if taken > 0 {
-                own.keyed_rows = 0;
-            }
-            match (&mut own.sweep, sweep) {
-                (Some(sweep), true) => sweep.keyed = next,
-                _ => own.keyed = next.unwrap_or(recent),
-            }
-        }
+        full |= ask.unkeyed.is_some_and(|look| found.advance_unkeyed(own, look, sweep, recent));
+        full |= ask.keyed.is_some_and(|look| found.advance_keyed(own, look, sweep, recent));
     }
     // The next turn begins behind the handlers whose turn it was.
-    session.first = session.first.wrapping_add(if cut && served > 0 { served } else { session.step });
-    session.is_deep = runs >= limit;
+    let served = asks.iter().rposition(|ask| found.handed_out(session.handlers[ask.place].id) > 0);
+    let step = served.filter(|_| found.cut).map_or(session.step, |last| last + 1);
+    session.first = session.first.wrapping_add(step);
+    session.is_deep = found.runs() >= limit;
     if sweep {
         let open = |own: &Own| own.sweep.is_some_and(|sweep| sweep.unkeyed.is_some() || sweep.keyed.is_some());
         session.sweeping = asks.iter().any(|ask| open(&session.handlers[ask.place])) || session.unseen > 0;
@@ -228,5 +259,5 @@ pub(super) fn advance(
         session.last_was_full = full;
     }
     let loose = asks.iter().any(|ask| session.handlers[ask.place].loose.is_some());
-    full || runs >= limit || session.unseen > 0 || session.sweeping || loose
+    full || session.is_deep || session.unseen > 0 || session.sweeping || loose
 }

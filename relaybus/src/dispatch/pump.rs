@@ -226,26 +226,6 @@ impl Pump {
         settled && self.ledger.active() == 0 && self.held.is_empty()
     }
 
-    fn flush_due(&self, now: Duration, free: usize) -> bool {
-        if self.completions.is_empty() {
-            return false;
-        }
-        let options = &self.engine.options.dispatcher;
-        // When no slot is at work, nothing can join the group but what a wake-up brings.
-        (self.in_slots == 0 && !self.waits_for_wake(now, free))
-            || self.completions.len() >= options.completion_batch
-            || now >= self.first_completion + options.completion_window
-    }
-
-    /// Whether completions are better sent with the claim of the next wake-up: nothing waits for them but their window.
-    fn waits_for_wake(&self, now: Duration, free: usize) -> bool {
-        self.claiming
-            && !self.manual
-            && free * 2 >= self.engine.options.dispatcher.concurrency
-            && self.schedule.expects_wake(now)
-            && self.completions.iter().all(|pending| pending.waits.is_none())
-    }
-
     pub(super) fn store_failed(&mut self, stage: Stage, error: Error) {
         self.engine.observers.failure(stage, &error);
         self.fault = Some(error);

@@ -166,6 +166,27 @@ impl Pump {
         }
     }
 
+    /// Whether completions are written now, with a turn of their own if need be.
+    pub(super) fn flush_due(&self, now: Duration, free: usize) -> bool {
+        if self.completions.is_empty() {
+            return false;
+        }
+        let options = &self.engine.options.dispatcher;
+        // When no slot is at work, nothing can join the group but what a wake-up brings.
+        (self.in_slots == 0 && !self.waits_for_wake(now, free))
+            || self.completions.len() >= options.completion_batch
+            || now >= self.first_completion + options.completion_window
+    }
+
+    /// Whether completions are better sent with the claim of the next wake-up: no key waits for them, and slots are plenty.
+    fn waits_for_wake(&self, now: Duration, free: usize) -> bool {
+        self.claiming
+            && !self.manual
+            && free * 2 >= self.engine.options.dispatcher.concurrency
+            && self.schedule.expects_wake(now)
+            && self.completions.iter().all(|pending| pending.completed.lease.key.is_none())
+    }
+
     fn report_completed(&self, lease: &Lease) {
         self.engine.observers.call(Interest::DELIVERY, |observer| observer.delivery_completed(&lease.delivery_id()));
     }

@@ -11,8 +11,8 @@ use relaybus::{
 use tokio::sync::Semaphore;
 
 use crate::kit::{
-    Fault, Logged, Note, Placed, Probe, Seen, builder, crash_with_everything, deliveries, limited, memory, ms, note,
-    pass, placed, secs, soon, start_time,
+    Fault, Logged, Note, Placed, Probe, Seen, Take, builder, crash_with_everything, deliveries, limited, memory, ms,
+    note, pass, placed, secs, soon, start_time,
 };
 
 /// How many runs there are, and the most there ever were.
@@ -429,4 +429,45 @@ async fn two_dispatchers_of_one_store_share_the_work() {
     }
     let by_first = all.iter().filter(|(worker, _)| *worker == 0).count();
     assert!((1..400).contains(&by_first), "both worked: {by_first}");
+}
+
+/// Publishes `count` events so far from each other, and returns the turns taken meanwhile.
+async fn turns_while_publishing(distance: std::time::Duration, count: usize) -> Vec<Take> {
+    let (store, seen) = (Probe::new(MemoryStore::new()), Seen::<String>::default());
+    let keep = seen.clone();
+    let bus = builder(store.clone())
+        .subscribe(Subscribe::to("notes", move |_: Envelope<Note>, _| {
+            keep.push("note");
+            std::future::ready(())
+        }))
+        .build()
+        .unwrap();
+    bus.start().await.unwrap();
+    pass(ms(50)).await;
+    let before = store.takes().count();
+    for number in 1..=count {
+        bus.publish_detached(note("n")).await.unwrap();
+        seen.until(number).await;
+        pass(distance).await;
+    }
+    pass(ms(50)).await;
+    let turns = store.takes().all().split_off(before);
+    bus.stop().await.unwrap();
+    turns
+}
+
+#[tokio::test(start_paused = true)]
+async fn completions_and_claims_share_turns_while_events_come_close_to_each_other() {
+    let turns = turns_while_publishing(ms(1), 40).await;
+    let alone = turns.iter().filter(|turn| turn.completed > 0 && turn.claim.is_none()).count();
+    let shared = turns.iter().filter(|turn| turn.completed > 0 && turn.claim.is_some()).count();
+    assert!(alone <= 3 && shared >= 36, "{alone} alone, {shared} shared: {turns:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn completions_wait_for_nothing_while_events_are_rare() {
+    let turns = turns_while_publishing(ms(20), 10).await;
+    for claim in turns.iter().filter(|turn| turn.claimed > 0) {
+        assert!(turns.iter().any(|turn| turn.at == claim.at && turn.completed > 0), "{claim:?} of {turns:?}");
+    }
 }

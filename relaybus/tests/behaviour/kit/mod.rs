@@ -5,7 +5,7 @@ mod probe;
 mod transport;
 
 pub(crate) use log::Logged;
-pub(crate) use probe::{Fault, Probe};
+pub(crate) use probe::{Fault, Probe, Take};
 pub(crate) use transport::Broker;
 
 use std::fmt::Debug;
