@@ -20,7 +20,7 @@
 //!
 //! Own session, another session (skipped when locked), rows of `handlers` by number, deliveries (skipped when locked, or by
 //! number), completions by id. Who holds a delivery waits for no session but, in a turn, its own. Publishing locks the
-//! gate of all keys, then keys by slot, then events by id.
+//! gate of all keys, then keys by slot, then events by id; of new ids nobody else knows, so theirs have no order.
 //!
 //! # Interleavings
 //!
