@@ -196,8 +196,8 @@ async fn dispatching(
 ) {
     let mut worker = Worker::new(store, &["h"], at(1)).await;
     let mut done: Vec<Completed> = Vec::new();
-    // The first turns prepare and sweep.
-    for _ in 0..4 {
+    // The first turns prepare and sweep, and meet what is keyed.
+    for _ in 0..8 {
         let turn = worker.turn(&done, limit, 20, at(1)).await.unwrap();
         done = kit::completions(&turn.runs);
     }
