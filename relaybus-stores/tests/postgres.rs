@@ -31,6 +31,8 @@ mod lost;
 mod merged;
 #[path = "postgres/numbers.rs"]
 mod numbers;
+#[path = "postgres/passed.rs"]
+mod passed;
 #[path = "postgres/plans.rs"]
 mod plans;
 #[path = "postgres/protocol.rs"]

@@ -51,13 +51,17 @@ impl Inner {
             request.claim.map(|claim| ClaimRequest::new(claim.handlers, claim.limit.min(room), claim.run_length));
         let claim = claim.filter(|claim| claim.limit > 0);
         let mut asks = claim.map_or_else(Vec::new, |claim| plan(session, &claim, request));
-        let answer = match claim {
+        let mut answer = match claim {
             Some(claim) if !asks.is_empty() => self.send_claim(session, request, &ended, &claim, &mut asks).await?,
             _ => self.send_settled(session, request, &ended).await?,
         };
         let limit = claim.map_or(0, |claim| claim.limit);
         let more = advance(session, request, limit, &answer, &asks);
+        let exhausted = std::mem::take(&mut answer.exhausted);
         let mut turn = self.conclude(session, request, ended, answer).await?;
+        for key in &exhausted {
+            session.freed.remove(key);
+        }
         turn.more = more;
         Ok(turn)
     }

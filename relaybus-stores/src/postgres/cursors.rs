@@ -2,7 +2,7 @@
 //!
 //! A cursor goes on from where a full claim ended; a claim that was not full starts again a little before now. What commits
 //! late, or was given back, is behind the cursor: a sweep walks each handler from the beginning to the end, in turns of its
-//! own, at least once in [`SWEEP_EVERY`], one to one with normal turns while those are full. When followers of blocked keys
+//! own, at least once in [`SWEEP_EVERY`], one to one with normal turns while either are full. When followers of blocked keys
 //! fill a scan, the first delivery of each key is looked up by key instead, from key to key and to the end, and no scan
 //! reads followers until the next sweep tries it again.
 
@@ -26,8 +26,9 @@ const WINDOW: usize = 64;
 const FAIR_ROWS: usize = 20;
 /// Handlers that a claim looks at beside those that should fill it, while claims are full.
 const SPARE_HANDLERS: usize = 4;
-/// While claims are full, every so many of them look whether anything keyed is due.
-const KEYED_LOOK_EVERY: i64 = 8;
+/// While claims are full, every so many of them look whether anything keyed is due; those of a sweep do in any case.
+const KEYED_LOOK_EVERY: u8 = 8;
+
 /// What a turn asks of a handler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
@@ -73,6 +74,7 @@ pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, requ
     // While claims are full, few handlers fill the next one.
     let window = if session.is_deep { SPARE_HANDLERS + claim.limit.div_ceil(fair) } else { WINDOW };
     session.step = if wanted.len() > window { window } else { 1 };
+    session.passes_more = wanted.iter().skip(window).any(|(place, _)| session.handlers[*place].has_more);
     wanted.truncate(window);
     session.unseen = session.unseen.saturating_sub(wanted.len());
     let sweep = begin_sweep(session, request);
@@ -98,9 +100,13 @@ pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, requ
 
 /// Leaves out scans for keyed deliveries where keys that go on take all slots, and in most of the turns that find nothing but
 /// unkeyed ones and are full. The scan stays where it is.
-pub(super) fn pass_scans(session: &PostgresSession, asks: &mut [Ask], goes_on: &[(i16, i64, i64)], limit: usize) {
-    if session.only_unkeyed && session.is_deep && session.turns() % KEYED_LOOK_EVERY != 0 {
-        asks.iter_mut().for_each(Ask::pass_keyed);
+pub(super) fn pass_scans(session: &mut PostgresSession, asks: &mut [Ask], goes_on: &[(i16, i64, i64)], limit: usize) {
+    // Counted here: the numbers of statements may be odd for every claim that could look.
+    if session.only_unkeyed && session.is_deep && !session.last_was_sweep {
+        session.passed = (session.passed + 1) % KEYED_LOOK_EVERY;
+        if session.passed != 0 {
+            asks.iter_mut().for_each(Ask::pass_keyed);
+        }
     }
     if goes_on.is_empty() {
         return;
@@ -126,7 +132,8 @@ fn begin_sweep(session: &mut PostgresSession, request: &TurnRequest<'_>) -> bool
             own.hidden = false;
         }
     }
-    // While normal turns are full, every second one is theirs.
+    // While either finds as much as it takes, every second turn is a normal one: what came meanwhile is none of a sweep's that
+    // is past it.
     let sweep = session.sweeping && !(session.last_was_sweep && session.last_was_full);
     session.last_was_sweep = sweep;
     sweep
@@ -244,20 +251,28 @@ pub(super) fn advance(
     let mut full = false;
     for ask in asks {
         let own = &mut session.handlers[ask.place];
-        full |= ask.unkeyed.is_some_and(|look| found.advance_unkeyed(own, look, sweep, recent));
-        full |= ask.keyed.is_some_and(|look| found.advance_keyed(own, look, sweep, recent));
+        let unkeyed = ask.unkeyed.is_some_and(|look| found.advance_unkeyed(own, look, sweep, recent));
+        let keyed = ask.keyed.is_some_and(|look| found.advance_keyed(own, look, sweep, recent));
+        own.has_more = unkeyed || keyed || (sweep && own.has_more);
+        full |= own.has_more;
     }
-    // The next turn begins behind the handlers whose turn it was.
+    // The next turn begins behind the handlers whose turn it was; at the same ones when something keyed is due among them.
     let served = asks.iter().rposition(|ask| found.handed_out(session.handlers[ask.place].id) > 0);
-    let step = served.filter(|_| found.cut).map_or(session.step, |last| last + 1);
+    let (step, looked) = match served.filter(|_| found.cut) {
+        _ if answer.summary.keyed_due => (0, 0),
+        Some(last) => (last + 1, last + 1),
+        None => (session.step, asks.len()),
+    };
     session.first = session.first.wrapping_add(step);
+    session.unseen += asks.len() - looked;
     session.is_deep = found.runs() >= limit;
     if sweep {
         let open = |own: &Own| own.sweep.is_some_and(|sweep| sweep.unkeyed.is_some() || sweep.keyed.is_some());
         session.sweeping = asks.iter().any(|ask| open(&session.handlers[ask.place])) || session.unseen > 0;
+        session.last_was_full |= full;
     } else {
         session.last_was_full = full;
     }
     let loose = asks.iter().any(|ask| session.handlers[ask.place].loose.is_some());
-    full || session.is_deep || session.unseen > 0 || session.sweeping || loose
+    full || session.passes_more || session.is_deep || session.unseen > 0 || session.sweeping || loose
 }

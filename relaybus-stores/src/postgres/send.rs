@@ -48,6 +48,8 @@ pub(super) struct Answer {
     record: bool,
     pub(super) summary: Summary,
     pub(super) picked: Vec<Picked>,
+    /// Keys that it went on with as far as they go.
+    pub(super) exhausted: Vec<(i16, i64)>,
 }
 
 /// A key that goes on: handler, key, last sequence.
@@ -65,7 +67,13 @@ impl Inner {
         let (binds, record) = settle_binds(session, request, ended);
         let rows = session.line.rows(&self.sql.settle_turn, binds.with(session.place.hint())).await.map_err(failed)?;
         let row = rows.first().ok_or(Error::SessionLost)?;
-        Answer { record, summary: Summary::read_settled(row).map_err(failed)?, picked: Vec::new() }.checked(session)
+        Answer {
+            record,
+            summary: Summary::read_settled(row).map_err(failed)?,
+            picked: Vec::new(),
+            exhausted: Vec::new(),
+        }
+        .checked(session)
     }
 
     /// A turn that claims; what it turned out not to look at is taken out of `asks`.
@@ -78,8 +86,9 @@ impl Inner {
         asks: &mut [Ask],
     ) -> Result<Answer> {
         let failed = |error| store_error(TURN, error);
-        let goes_on = self.keys_that_go_on(session, request, ended, asks).await?;
+        let mut goes_on = self.keys_that_go_on(session, request, ended, asks).await?;
         pass_scans(session, asks, &goes_on, claim.limit);
+        goes_on.extend(freed(session, asks));
         let unkeyed = session.only_unkeyed && goes_on.is_empty() && ended.is_plain() && session.runs.is_empty();
         let unkeyed = unkeyed && !asks.iter().any(|ask| session.handlers[ask.place].hidden);
         let (binds, record) = settle_binds(session, request, ended);
@@ -98,11 +107,15 @@ impl Inner {
         }
         let found_keyed = summary.keyed_due || !summary.keyed.is_empty() || !goes_on.is_empty();
         let looked = unkeyed || asks.iter().all(|ask| ask.keyed.is_some_and(|(rows, _)| rows > 0));
-        session.only_unkeyed = looked && !found_keyed;
+        // What only a sweep finds is handed out by a sweep of the whole text.
+        let swept_keyed = |ask: &Ask| session.handlers[ask.place].sweep.is_some_and(|sweep| sweep.keyed.is_some());
+        let awaits_sweep = session.sweeping && !session.last_was_sweep && asks.iter().any(swept_keyed);
+        session.only_unkeyed = looked && !found_keyed && !awaits_sweep;
         if summary.keyed_due {
             asks.iter_mut().for_each(Ask::pass_keyed);
         }
-        Answer { record, summary, picked }.checked(session)
+        let exhausted = exhausted(session, &picked, &goes_on, claim.limit, asks);
+        Answer { record, summary, picked, exhausted }.checked(session)
     }
 
     /// Keys that need not be found by their due time: those that ended now, and the first ones of a look-up by key.
@@ -159,6 +172,45 @@ impl Ended {
     fn is_plain(&self) -> bool {
         self.keys.is_empty() && self.late.is_empty()
     }
+}
+
+/// Keys that became free without a claim that goes on with them, each from its beginning.
+fn freed(session: &mut PostgresSession, asks: &[Ask]) -> Vec<GoesOn> {
+    if session.freed.is_empty() || session.last_was_sweep {
+        return Vec::new();
+    }
+    let asked: HashSet<i16> = ids_of(session, asks).into_iter().collect();
+    session.freed_of(&asked, LOOSE_KEYS).into_iter().map(|(handler, key)| (handler, key, -1)).collect()
+}
+
+/// The keys that went on, less those that may have found no slot: they come before others of their handler, so where another
+/// got one, each of them had its turn.
+fn exhausted(
+    session: &PostgresSession,
+    picked: &[Picked],
+    goes_on: &[GoesOn],
+    limit: usize,
+    asks: &[Ask],
+) -> Vec<(i16, i64)> {
+    if goes_on.is_empty() {
+        return Vec::new();
+    }
+    let went: HashSet<(i16, i64)> = goes_on.iter().map(|(handler, key, _)| (*handler, *key)).collect();
+    let mut runs: HashMap<i16, HashSet<i64>> = HashMap::new();
+    let mut others: HashSet<i16> = HashSet::new();
+    for one in picked {
+        runs.entry(one.held.handler).or_default().insert(one.run);
+        if one.held.key.is_some_and(|key| !went.contains(&(one.held.handler, key))) {
+            others.insert(one.held.handler);
+        }
+    }
+    let is_cut = runs.values().map(HashSet::len).sum::<usize>() >= limit;
+    let slots: HashMap<i16, usize> = asks.iter().map(|ask| (session.handlers[ask.place].id, ask.slots)).collect();
+    let had_its_turn = |handler: &i16| {
+        let taken = runs.get(handler).map_or(0, HashSet::len);
+        others.contains(handler) || (!is_cut && slots.get(handler).is_some_and(|&slots| taken < slots))
+    };
+    went.into_iter().filter(|(handler, _)| had_its_turn(handler)).collect()
 }
 
 /// What is in hand, with what ends in this turn, and may be found again behind the cursors.

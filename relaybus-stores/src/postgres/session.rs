@@ -20,6 +20,9 @@ const LOOK_BACK: Duration = Duration::from_secs(30);
 /// How much earlier than its transaction an event may have got its time: the clocks' difference, and what it waited for.
 const LOOK_BACK_MARGIN: Duration = Duration::from_secs(1);
 
+/// Keys that are remembered because their run ended without a claim.
+const MOST_FREED: usize = 1_024;
+
 /// A set of lanes, a bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mask(pub(super) [u8; 32]);
@@ -128,6 +131,8 @@ pub(super) struct Own {
     pub(super) sweep: Option<Sweep>,
     /// The last look found as many unkeyed deliveries as it asked for, or there was none yet.
     pub(super) at_work: bool,
+    /// The last look left something that may be due.
+    pub(super) has_more: bool,
     pub(super) keyed_rows: usize,
     /// Followers hide everything else: until the next sweep, keys are looked up one by one.
     pub(super) hidden: bool,
@@ -149,6 +154,7 @@ impl Own {
             keyed: Cursor::START,
             sweep: None,
             at_work: true,
+            has_more: false,
             keyed_rows: 0,
             hidden: false,
             loose: None,
@@ -198,6 +204,8 @@ pub struct PostgresSession {
     pub(super) held: HashMap<i64, Held>,
     /// The deliveries of each key that is in hand, in their order.
     pub(super) runs: HashMap<(i16, i64), VecDeque<i64>>,
+    /// Keys whose run ended and that no claim has gone on with since, and their lanes. What follows may be older than a claim looks.
+    pub(super) freed: HashMap<(i16, i64), u8>,
     /// What the row of the session lists is more than what is held.
     pub(super) dirty: bool,
     /// A statement about lanes has not been answered: what is owned must be read again.
@@ -208,6 +216,8 @@ pub struct PostgresSession {
     pub(super) first: usize,
     /// How far the next turn begins behind this one, unless this one's limit ends it earlier.
     pub(super) step: usize,
+    /// A handler that this turn has no room to look at has more.
+    pub(super) passes_more: bool,
     /// Handlers that the current pass has not looked at yet.
     pub(super) unseen: usize,
     pub(super) sweeping: bool,
@@ -222,6 +232,8 @@ pub struct PostgresSession {
     pub(super) is_deep: bool,
     /// The last claim found nothing keyed.
     pub(super) only_unkeyed: bool,
+    /// Claims since the last one that looked for something keyed.
+    pub(super) passed: u8,
 }
 
 impl PostgresSession {
@@ -238,12 +250,14 @@ impl PostgresSession {
             by_name,
             held: HashMap::new(),
             runs: HashMap::new(),
+            freed: HashMap::new(),
             dirty: false,
             unsure: false,
             wants: false,
             first: 0,
             step: 1,
             is_deep: false,
+            passes_more: false,
             unseen: 0,
             sweeping: false,
             last_was_sweep: false,
@@ -253,6 +267,7 @@ impl PostgresSession {
             taken_over: 0,
             look_from: None,
             only_unkeyed: false,
+            passed: 0,
         }
     }
 
@@ -271,11 +286,6 @@ impl PostgresSession {
     /// The number of the next statement.
     pub(super) fn next_turn(&mut self) -> i64 {
         self.turn += 1;
-        self.turn
-    }
-
-    /// Statements so far.
-    pub(super) fn turns(&self) -> i64 {
         self.turn
     }
 
@@ -298,6 +308,7 @@ impl PostgresSession {
 
     pub(super) fn take_in(&mut self, id: i64, held: Held) {
         if let Some(key) = held.key {
+            self.freed.remove(&(held.handler, key));
             self.runs.entry((held.handler, key)).or_default().push_back(id);
         }
         self.held.insert(id, held);
@@ -311,8 +322,21 @@ impl PostgresSession {
             run.retain(|&other| other != id);
             if run.is_empty() {
                 self.runs.remove(&(held.handler, key));
+                self.freed.insert((held.handler, key), held.lane);
             }
         }
+    }
+
+    /// Keys of these handlers that became free without a claim, so many at most.
+    pub(super) fn freed_of(&mut self, handlers: &HashSet<i16>, most: usize) -> Vec<(i16, i64)> {
+        if self.freed.len() > MOST_FREED {
+            // The scans find them, from the beginning.
+            self.freed.clear();
+            self.handlers.iter_mut().for_each(|own| own.keyed = Cursor::START);
+        }
+        let masks: HashMap<i16, Mask> = self.handlers.iter().map(|own| (own.id, own.mask)).collect();
+        self.freed.retain(|(handler, _), lane| masks.get(handler).is_some_and(|mask| mask.has(*lane)));
+        self.freed.keys().copied().filter(|(handler, _)| handlers.contains(handler)).take(most).collect()
     }
 
     /// The deliveries behind `id` in its run.
