@@ -17,7 +17,7 @@
 //! - *A completion misses its row because the table was rewritten*: it is found again by its index before anything of its
 //!   key is handed out.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use relaybus::store::{ClaimRequest, Completed, Run, RunPart, Settled, Turn, TurnRequest};
@@ -97,18 +97,24 @@ impl Inner {
                 ended.late.push(completed.lease.position);
             }
         }
+        if session.runs.is_empty() {
+            return ended;
+        }
         let done: HashSet<i64> = ended.ids.iter().copied().collect();
+        let mut keys: HashMap<(i16, i64), i64> = HashMap::new();
         for completed in request.completed {
             let Some(held) = session.holds(&completed.lease) else { continue };
             let Some(key) = held.key else { continue };
-            let rest: Vec<i64> =
-                session.rest_of(held, completed.lease.position).into_iter().filter(|id| !done.contains(id)).collect();
-            if completed.part == RunPart::Last || rest.is_empty() {
-                ended.keys.retain(|(handler, other, _)| (*handler, *other) != (held.handler, key));
-                ended.keys.push((held.handler, key, held.sequence));
-                ended.dropped.extend(rest);
+            let rest = session.rest_of(held, completed.lease.position).filter(|id| !done.contains(id));
+            let dropped = ended.dropped.len();
+            ended.dropped.extend(rest);
+            if completed.part == RunPart::Last || ended.dropped.len() == dropped {
+                keys.insert((held.handler, key), held.sequence);
+            } else {
+                ended.dropped.truncate(dropped);
             }
         }
+        ended.keys = keys.into_iter().map(|((handler, key), after)| (handler, key, after)).collect();
         ended
     }
 

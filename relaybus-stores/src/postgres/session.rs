@@ -340,9 +340,9 @@ impl PostgresSession {
     }
 
     /// The deliveries behind `id` in its run.
-    pub(super) fn rest_of(&self, held: &Held, id: i64) -> Vec<i64> {
+    pub(super) fn rest_of(&self, held: &Held, id: i64) -> impl Iterator<Item = i64> {
         let run = held.key.and_then(|key| self.runs.get(&(held.handler, key)));
-        run.map_or_else(Vec::new, |run| run.iter().copied().filter(|&other| other != id).collect())
+        run.into_iter().flatten().copied().filter(move |&other| other != id)
     }
 
     /// The ids it holds, without those that end now.
