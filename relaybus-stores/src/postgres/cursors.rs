@@ -64,20 +64,21 @@ pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, requ
         session.unseen = 0;
         return Vec::new();
     }
-    let first = session.first % wanted.len();
+    let sweep = begin_sweep(session, request, &mut wanted);
+    // Each kind of turn goes round by itself: taking turns, they would else meet the same handlers every time.
+    let first = session.first[usize::from(sweep)] % wanted.len();
     wanted.rotate_left(first);
-    if session.unseen == 0 {
-        session.unseen = wanted.len();
-    }
     let at_work = wanted.iter().filter(|(place, _)| session.handlers[*place].at_work).count();
     let fair = FAIR_ROWS.max(claim.limit / at_work.max(1));
     // While claims are full, few handlers fill the next one.
     let window = if session.is_deep { SPARE_HANDLERS + claim.limit.div_ceil(fair) } else { WINDOW };
     session.step = if wanted.len() > window { window } else { 1 };
-    session.passes_more = wanted.iter().skip(window).any(|(place, _)| session.handlers[*place].has_more);
+    session.passes_more = wanted.iter().skip(window).any(|(place, _)| sweep || session.handlers[*place].has_more);
+    if !sweep {
+        let unseen = if session.unseen == 0 { wanted.len() } else { session.unseen };
+        session.unseen = unseen.saturating_sub(window);
+    }
     wanted.truncate(window);
-    session.unseen = session.unseen.saturating_sub(wanted.len());
-    let sweep = begin_sweep(session, request);
     let mut asks = Vec::new();
     for (place, slots) in wanted {
         let own = &mut session.handlers[place];
@@ -88,7 +89,6 @@ pub(super) fn plan(session: &mut PostgresSession, claim: &ClaimRequest<'_>, requ
         }
         let (unkeyed, keyed) = match own.sweep.filter(|_| sweep) {
             Some(sweep) => (sweep.unkeyed, sweep.keyed),
-            None if sweep => (None, None),
             None => (Some(own.unkeyed), Some(own.keyed)),
         };
         let rows = slots.min(fair);
@@ -121,8 +121,8 @@ pub(super) fn pass_scans(session: &mut PostgresSession, asks: &mut [Ask], goes_o
     }
 }
 
-/// Whether this turn is one of a sweep.
-fn begin_sweep(session: &mut PostgresSession, request: &TurnRequest<'_>) -> bool {
+/// Whether this turn is one of a sweep, which looks only at those of the handlers that it has not come to the end of.
+fn begin_sweep(session: &mut PostgresSession, request: &TurnRequest<'_>, wanted: &mut Vec<(usize, usize)>) -> bool {
     let due = session.swept_at.is_none_or(|last| request.now < last || request.now.since(last) >= SWEEP_EVERY);
     if !session.sweeping && (request.sweep || due) {
         session.sweeping = true;
@@ -135,8 +135,15 @@ fn begin_sweep(session: &mut PostgresSession, request: &TurnRequest<'_>) -> bool
     // While either finds as much as it takes, every second turn is a normal one: what came meanwhile is none of a sweep's that
     // is past it.
     let sweep = session.sweeping && !(session.last_was_sweep && session.last_was_full);
-    session.last_was_sweep = sweep;
-    sweep
+    let open: Vec<(usize, usize)> =
+        wanted.iter().filter(|(place, _)| sweep && session.handlers[*place].is_being_swept()).copied().collect();
+    if open.is_empty() {
+        session.sweeping &= !sweep;
+    } else {
+        *wanted = open;
+    }
+    session.last_was_sweep = sweep && session.sweeping;
+    session.last_was_sweep
 }
 
 /// What a turn read, by handler.
@@ -263,14 +270,15 @@ pub(super) fn advance(
         Some(last) => (last + 1, last + 1),
         None => (session.step, asks.len()),
     };
-    session.first = session.first.wrapping_add(step);
-    session.unseen += asks.len() - looked;
+    let first = &mut session.first[usize::from(sweep)];
+    *first = first.wrapping_add(step);
     session.is_deep = found.runs() >= limit;
     if sweep {
-        let open = |own: &Own| own.sweep.is_some_and(|sweep| sweep.unkeyed.is_some() || sweep.keyed.is_some());
-        session.sweeping = asks.iter().any(|ask| open(&session.handlers[ask.place])) || session.unseen > 0;
+        let open = asks.iter().any(|ask| session.handlers[ask.place].is_being_swept());
+        session.sweeping = open || session.passes_more;
         session.last_was_full |= full;
     } else {
+        session.unseen += asks.len() - looked;
         session.last_was_full = full;
     }
     let loose = asks.iter().any(|ask| session.handlers[ask.place].loose.is_some());

@@ -171,6 +171,11 @@ impl Own {
         }
     }
 
+    /// A sweep has begun and not come to its end.
+    pub(super) fn is_being_swept(&self) -> bool {
+        self.sweep.is_some_and(|sweep| sweep.unkeyed.is_some() || sweep.keyed.is_some())
+    }
+
     pub(super) fn rewind(&mut self) {
         (self.unkeyed, self.keyed) = (Cursor::START, Cursor::START);
     }
@@ -212,8 +217,8 @@ pub struct PostgresSession {
     pub(super) unsure: bool,
     /// Its row says that it wants lanes that others have too many of.
     pub(super) wants: bool,
-    /// The handler that a claim begins with.
-    pub(super) first: usize,
+    /// The handler that a claim begins with: a normal one, and one of a sweep.
+    pub(super) first: [usize; 2],
     /// How far the next turn begins behind this one, unless this one's limit ends it earlier.
     pub(super) step: usize,
     /// A handler that this turn has no room to look at has more.
@@ -254,7 +259,7 @@ impl PostgresSession {
             dirty: false,
             unsure: false,
             wants: false,
-            first: 0,
+            first: [0; 2],
             step: 1,
             is_deep: false,
             passes_more: false,
