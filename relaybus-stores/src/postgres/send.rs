@@ -88,7 +88,8 @@ impl Inner {
         let failed = |error| store_error(TURN, error);
         let mut goes_on = self.keys_that_go_on(session, request, ended, asks).await?;
         pass_scans(session, asks, &goes_on, claim.limit);
-        goes_on.extend(freed(session, asks));
+        let room = claim.limit.saturating_sub(goes_on.len());
+        goes_on.extend(freed(session, asks, room));
         let unkeyed = session.only_unkeyed && goes_on.is_empty() && ended.is_plain() && session.runs.is_empty();
         let unkeyed = unkeyed && !asks.iter().any(|ask| session.handlers[ask.place].hidden);
         let (binds, record) = settle_binds(session, request, ended);
@@ -174,13 +175,13 @@ impl Ended {
     }
 }
 
-/// Keys that became free without a claim that goes on with them, each from its beginning.
-fn freed(session: &mut PostgresSession, asks: &[Ask]) -> Vec<GoesOn> {
-    if session.freed.is_empty() || session.last_was_sweep {
+/// Keys that became free without a claim that goes on with them, each from its beginning: as many as can be handed out.
+fn freed(session: &mut PostgresSession, asks: &[Ask], room: usize) -> Vec<GoesOn> {
+    if room == 0 || session.freed.is_empty() || session.last_was_sweep {
         return Vec::new();
     }
     let asked: HashSet<i16> = ids_of(session, asks).into_iter().collect();
-    session.freed_of(&asked, LOOSE_KEYS).into_iter().map(|(handler, key)| (handler, key, -1)).collect()
+    session.freed_of(&asked, room.min(LOOSE_KEYS)).into_iter().map(|(handler, key)| (handler, key, -1)).collect()
 }
 
 /// The keys that went on, less those that may have found no slot: they come before others of their handler, so where another
