@@ -46,6 +46,8 @@ impl Subject {
 struct HandlerCount {
     spec: Arc<HandlerSpec>,
     running: usize,
+    /// Runs that end with the next turn.
+    ending: usize,
     /// Its last claim got less than it asked for: nothing more of it was due.
     ran_dry: bool,
     asked: usize,
@@ -61,6 +63,8 @@ pub(super) struct Ledger {
     handlers: Vec<HandlerCount>,
     index: HashMap<HandlerId, usize>,
     orphans: usize,
+    /// The handlers of runs that end with the next turn, each once a run.
+    ending: Vec<usize>,
 }
 
 impl Ledger {
@@ -68,10 +72,18 @@ impl Ledger {
         let counts: Vec<HandlerCount> = handlers
             .by_id
             .values()
-            .map(|spec| HandlerCount { spec: spec.clone(), running: 0, ran_dry: false, asked: 0, got: 0 })
+            .map(|spec| HandlerCount { spec: spec.clone(), running: 0, ending: 0, ran_dry: false, asked: 0, got: 0 })
             .collect();
         let index = counts.iter().enumerate().map(|(i, count)| (count.spec.id.clone(), i)).collect();
-        Self { runs: Vec::new(), vacant: Vec::new(), active: 0, handlers: counts, index, orphans: 0 }
+        Self {
+            runs: Vec::new(),
+            vacant: Vec::new(),
+            active: 0,
+            handlers: counts,
+            index,
+            orphans: 0,
+            ending: Vec::new(),
+        }
     }
 
     pub(super) fn active(&self) -> usize {
@@ -113,6 +125,14 @@ impl Ledger {
         Some(removed)
     }
 
+    /// Whether the handler of a run can run nothing else until this one ends.
+    pub(super) fn fills_its_handler(&self, run: usize) -> bool {
+        self.runs.get(run).and_then(Option::as_ref).is_some_and(|active| {
+            let count = &self.handlers[active.handler];
+            count.spec.concurrency.is_some_and(|most| count.running >= most)
+        })
+    }
+
     /// Marks everything as left behind by a lost session.
     pub(super) fn orphan_all(&mut self) {
         for run in self.runs.iter_mut().flatten() {
@@ -127,11 +147,32 @@ impl Ledger {
         self.orphans > 0 && self.runs.iter().flatten().any(|run| run.orphaned && run.subject == *subject)
     }
 
+    /// Forgets which runs end with the next turn.
+    pub(super) fn nothing_ends(&mut self) {
+        for handler in self.ending.drain(..) {
+            self.handlers[handler].ending = 0;
+        }
+    }
+
+    /// A run ends with the next turn.
+    pub(super) fn ends(&mut self, run: usize) {
+        if let Some(run) = self.runs.get(run).and_then(Option::as_ref) {
+            self.handlers[run.handler].ending += 1;
+            self.ending.push(run.handler);
+        }
+    }
+
+    /// How many runs end with the next turn.
+    pub(super) fn ending(&self) -> usize {
+        self.ending.len()
+    }
+
     /// The handlers with free slots and how many each may take, at most `limit`.
     pub(super) fn claimable(&mut self, limit: usize, into: &mut Vec<HandlerSlots>) {
         into.clear();
         for count in &mut self.handlers {
-            let free = count.spec.concurrency.map_or(limit, |most| most.saturating_sub(count.running).min(limit));
+            let running = count.running.saturating_sub(count.ending);
+            let free = count.spec.concurrency.map_or(limit, |most| most.saturating_sub(running).min(limit));
             count.asked = free;
             count.got = 0;
             if free > 0 {

@@ -178,13 +178,17 @@ impl Pump {
             || now >= self.first_completion + options.completion_window
     }
 
-    /// Whether completions are better sent with the claim of the next wake-up: no key waits for them, and slots are plenty.
+    /// Whether completions are better sent with the claim of the next wake-up: no key waits for them, no handler has reached its
+    /// own limit, and slots are plenty.
     fn waits_for_wake(&self, now: Duration, free: usize) -> bool {
         self.claiming
             && !self.manual
             && free * 2 >= self.engine.options.dispatcher.concurrency
             && self.schedule.expects_wake(now)
-            && self.completions.iter().all(|pending| pending.completed.lease.key.is_none())
+            && self.completions.iter().all(|pending| {
+                pending.completed.lease.key.is_none()
+                    && !pending.waits.is_some_and(|run| self.ledger.fills_its_handler(run))
+            })
     }
 
     fn report_completed(&self, lease: &Lease) {

@@ -431,15 +431,18 @@ async fn two_dispatchers_of_one_store_share_the_work() {
     assert!((1..400).contains(&by_first), "both worked: {by_first}");
 }
 
-/// Publishes `count` events so far from each other, and returns the turns taken meanwhile.
-async fn turns_while_publishing(distance: std::time::Duration, count: usize) -> Vec<Take> {
+/// Publishes `count` events so far from each other, and returns the turns taken meanwhile. The handler runs so many at once.
+async fn turns_while_publishing(distance: std::time::Duration, count: usize, at_once: usize) -> Vec<Take> {
     let (store, seen) = (Probe::new(MemoryStore::new()), Seen::<String>::default());
     let keep = seen.clone();
     let bus = builder(store.clone())
-        .subscribe(Subscribe::to("notes", move |_: Envelope<Note>, _| {
-            keep.push("note");
-            std::future::ready(())
-        }))
+        .subscribe(
+            Subscribe::to("notes", move |_: Envelope<Note>, _| {
+                keep.push("note");
+                std::future::ready(())
+            })
+            .concurrency(at_once),
+        )
         .build()
         .unwrap();
     bus.start().await.unwrap();
@@ -458,7 +461,7 @@ async fn turns_while_publishing(distance: std::time::Duration, count: usize) -> 
 
 #[tokio::test(start_paused = true)]
 async fn completions_and_claims_share_turns_while_events_come_close_to_each_other() {
-    let turns = turns_while_publishing(ms(1), 40).await;
+    let turns = turns_while_publishing(ms(1), 40, 4).await;
     let alone = turns.iter().filter(|turn| turn.completed > 0 && turn.claim.is_none()).count();
     let shared = turns.iter().filter(|turn| turn.completed > 0 && turn.claim.is_some()).count();
     assert!(alone <= 3 && shared >= 36, "{alone} alone, {shared} shared: {turns:?}");
@@ -466,7 +469,16 @@ async fn completions_and_claims_share_turns_while_events_come_close_to_each_othe
 
 #[tokio::test(start_paused = true)]
 async fn completions_wait_for_nothing_while_events_are_rare() {
-    let turns = turns_while_publishing(ms(20), 10).await;
+    each_claim_completes_at_once(&turns_while_publishing(ms(20), 10, 4).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn completions_of_a_handler_at_its_limit_wait_for_nothing() {
+    each_claim_completes_at_once(&turns_while_publishing(ms(1), 40, 1).await);
+}
+
+fn each_claim_completes_at_once(turns: &[Take]) {
+    assert!(turns.iter().any(|turn| turn.claimed > 0), "{turns:?}");
     for claim in turns.iter().filter(|turn| turn.claimed > 0) {
         assert!(turns.iter().any(|turn| turn.at == claim.at && turn.completed > 0), "{claim:?} of {turns:?}");
     }
