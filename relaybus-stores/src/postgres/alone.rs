@@ -51,7 +51,8 @@ impl Inner {
         let mut handle = PgHandle(Kind::Sqlx(&mut tx));
         let stored = self.append_through(&mut handle, &Row::all(batch, &names), new).await?;
         tx.commit().await.map_err(Error::from)?;
-        if is_due(batch) && stored.outcomes.iter().any(|one| one.deliveries() > 0) {
+        // What a lost statement stored was told to nobody.
+        if is_due(batch) && (!new || stored.outcomes.iter().any(|one| one.deliveries() > 0)) {
             self.wakeups.published();
         }
         Ok(stored)

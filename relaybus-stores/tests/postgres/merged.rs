@@ -14,6 +14,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::kit::{Schema, at, connect, fresh, options};
 use crate::proxy::Proxy;
+use crate::wakeups::{settle, signal, woken};
 
 /// Connections for publishing.
 const CONNECTIONS: u64 = 2;
@@ -306,4 +307,28 @@ async fn a_lost_answer_to_many_is_no_failure() {
     }
     assert_eq!(held.stored().await.len(), 10);
     held.end().await;
+}
+
+/// The event is there already when it is sent again: whoever waits for it has to be told all the same.
+#[tokio::test]
+async fn what_a_lost_answer_stored_wakes_others() {
+    let schema = Schema::new();
+    let proxy = Proxy::start(options()).await;
+    let store = PostgresStore::with_options(proxy.options()).schema(&schema.name).build().unwrap();
+    let worker = schema.builder().build().unwrap();
+    store.setup().await.unwrap();
+    let (signal, wake) = signal();
+    let guard = worker.watch(wake).await.unwrap();
+    for number in 0..3 {
+        publish(&store, one(number, None)).await.unwrap();
+        woken(&signal).await;
+        settle(&signal).await;
+    }
+    proxy.lose_answer(1);
+    publish(&store, one(10, None)).await.unwrap();
+    assert!(proxy.has_lost());
+    woken(&signal).await;
+    drop(guard);
+    store.close().await.unwrap();
+    worker.close().await.unwrap();
 }

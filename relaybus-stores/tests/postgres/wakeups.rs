@@ -14,7 +14,7 @@ use crate::kit::{Schema, at, connect, named};
 /// Longer than any wake-up takes, shorter than a poll would.
 const SOON: Duration = Duration::from_secs(10);
 
-fn signal() -> (Arc<Notify>, WakeUp) {
+pub fn signal() -> (Arc<Notify>, WakeUp) {
     let signal = Arc::new(Notify::new());
     let wake: WakeUp = Arc::new({
         let signal = Arc::clone(&signal);
@@ -23,12 +23,12 @@ fn signal() -> (Arc<Notify>, WakeUp) {
     (signal, wake)
 }
 
-async fn woken(signal: &Notify) {
+pub async fn woken(signal: &Notify) {
     tokio::time::timeout(SOON, signal.notified()).await.expect("a wake-up");
 }
 
 /// Waits until no wake-up of what went before is under way.
-async fn settle(signal: &Notify) {
+pub async fn settle(signal: &Notify) {
     while tokio::time::timeout(Duration::from_millis(200), signal.notified()).await.is_ok() {}
 }
 
