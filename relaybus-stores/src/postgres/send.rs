@@ -87,9 +87,9 @@ impl Inner {
     ) -> Result<Answer> {
         let failed = |error| store_error(TURN, error);
         let mut goes_on = self.keys_that_go_on(session, request, ended, asks).await?;
-        pass_scans(session, asks, &goes_on, claim.limit);
         let room = claim.limit.saturating_sub(goes_on.len());
         goes_on.extend(freed(session, asks, room));
+        pass_scans(session, asks, &goes_on, claim.limit);
         let unkeyed = session.only_unkeyed && goes_on.is_empty() && ended.is_plain() && session.runs.is_empty();
         let unkeyed = unkeyed && !asks.iter().any(|ask| session.handlers[ask.place].hidden);
         let (binds, record) = settle_binds(session, request, ended);

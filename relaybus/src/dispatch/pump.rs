@@ -35,7 +35,9 @@ use crate::error::{Error, Result};
 use crate::observe::{ClaimFinished, Interest, Stage};
 use crate::registry::States;
 use crate::run::Cancel;
-use crate::store::{AnySession, ClaimRequest, Completed, EventStore, HandlerSlots, Lease, Run, Turn, TurnRequest};
+use crate::store::{
+    AnySession, ClaimRequest, Completed, EventStore, HandlerSlots, Lease, Run, RunPart, Turn, TurnRequest,
+};
 
 /// First wait after the store failed.
 pub(super) const FIRST_BACKOFF: Duration = Duration::from_millis(50);
@@ -196,7 +198,7 @@ impl Pump {
             }
             return None;
         }
-        let free = self.free();
+        let free = self.free_with_turn();
         let next =
             if self.claiming && !self.manual { self.schedule.next(now, free) } else { Next::WaitUntil(Duration::MAX) };
         let claim = next == Next::Claim;
@@ -218,6 +220,24 @@ impl Pump {
 
     fn free(&self) -> usize {
         self.engine.options.dispatcher.concurrency.saturating_sub(self.ledger.active() + self.held.len())
+    }
+
+    /// Slots that are free once the completions that wait are written: the same statement may claim for them, because whatever
+    /// it answers about a completion, the run ends.
+    fn free_with_turn(&mut self) -> usize {
+        self.ledger.nothing_ends();
+        let batch = self.completions_a_turn();
+        for pending in self.completions.iter().take(batch) {
+            if let (Some(run), RunPart::Last) = (pending.waits, pending.completed.part) {
+                self.ledger.ends(run);
+            }
+        }
+        self.free() + self.ledger.ending()
+    }
+
+    fn completions_a_turn(&self) -> usize {
+        let options = &self.engine.options.dispatcher;
+        if options.completion_window.is_zero() { 1 } else { options.completion_batch }
     }
 
     /// Whether nothing is in flight: no run, no completion, no failure.
@@ -271,8 +291,7 @@ impl Pump {
         let options = self.engine.options.dispatcher.clone();
         let sent = self.engine.clock.monotonic();
         let now = self.engine.now();
-        let batch = if options.completion_window.is_zero() { 1 } else { options.completion_batch };
-        let count = self.completions.len().min(batch);
+        let count = self.completions.len().min(self.completions_a_turn());
         let completed: Vec<Completed> =
             self.completions[..count].iter().map(|pending| pending.completed.clone()).collect();
         // Whatever the load, once a poll interval: dead sessions do not wait for a quiet moment.
@@ -280,7 +299,7 @@ impl Pump {
         // A claim also renews what would be due before the next poll: an idle bus has one call a poll interval.
         let ahead = options.poll_interval.min(options.lease / 6);
         let renewing = sent >= self.renew_at || (claim && sent + ahead > self.renew_at);
-        let limit = self.free().min(options.batch());
+        let limit = if claim { self.free_with_turn().min(options.batch()) } else { 0 };
         let mut claimable = std::mem::take(&mut self.claimable);
         self.ledger.claimable(limit, &mut claimable);
         let finished = std::mem::take(&mut self.finished);
@@ -317,14 +336,15 @@ impl Pump {
                 if renewing {
                     self.renewed(sent);
                 }
+                self.completed(count, &turn.completed);
                 if claim {
+                    // Behind the completions: the claim was for their slots too.
                     self.schedule.claimed(sent, turn.more);
                     self.schedule.answered(sent, self.engine.clock.monotonic());
                 }
                 if turn.taken_over > 0 {
                     self.schedule.wake();
                 }
-                self.completed(count, &turn.completed);
                 self.claimed(turn, claim);
             }
             Err(Error::SessionLost) => self.session_lost(),
