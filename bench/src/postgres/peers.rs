@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::cost::{Cost, median};
 use super::drains::Drain;
-use super::keys::{BEST, slots};
+use super::keys::slots;
 use super::publish::rate;
 use super::report::{Goal, Machine, Plot, Report};
 use super::server::Server;
@@ -20,6 +20,9 @@ use crate::processes::Started;
 /// The variable with the folder of the built peers.
 const VARIABLE: &str = "RELAYBUS_BENCH_PEERS";
 const DATABASE: &str = "bench_peers";
+/// Slots and claims of relaybus, tuned: while a third of the slots is at work, a claim is on its way for another.
+const SLOTS: usize = 600;
+const BATCH: usize = 200;
 /// What takes some three jobs a second by default, for 20 seconds.
 const SLOW: usize = 60;
 
@@ -42,7 +45,7 @@ const MATCHES: [Match; 6] = [
         works: false,
         tuned: true,
         durable: false,
-        jobs: 20_000,
+        jobs: 60_000,
         rounds: 3,
         goal: 2.0,
     },
@@ -62,7 +65,7 @@ const MATCHES: [Match; 6] = [
         works: false,
         tuned: false,
         durable: false,
-        jobs: 2_000,
+        jobs: 6_000,
         rounds: 2,
         goal: 4.0,
     },
@@ -72,7 +75,7 @@ const MATCHES: [Match; 6] = [
         works: true,
         tuned: false,
         durable: false,
-        jobs: 2_000,
+        jobs: 6_000,
         rounds: 2,
         goal: 4.0,
     },
@@ -82,7 +85,7 @@ const MATCHES: [Match; 6] = [
         works: false,
         tuned: true,
         durable: true,
-        jobs: 20_000,
+        jobs: 60_000,
         rounds: 2,
         goal: 2.0,
     },
@@ -203,7 +206,7 @@ fn told(report: &mut Report, game: &Match, name: &str, cost: Cost) {
 
 /// How relaybus plays: with the settings that a user would find best, or without any.
 fn relaybus(game: &Match) -> Drain {
-    let options = if game.tuned { slots(BEST) } else { DispatcherOptions::default() };
+    let options = if game.tuned { slots(SLOTS).batch_size(BATCH) } else { DispatcherOptions::default() };
     let drain = Drain::new(game.jobs, options);
     if game.works { drain.at_once(1_000) } else { drain }
 }
