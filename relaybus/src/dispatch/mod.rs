@@ -12,6 +12,7 @@ mod runs;
 mod schedule;
 mod settling;
 mod slots;
+mod turn;
 mod wake;
 
 pub(crate) use batch::run_batches;

@@ -31,13 +31,11 @@ use super::schedule::{Next, Schedule};
 use super::settling::PendingFailure;
 use super::slots::{Report, Slots};
 use crate::bus::Engine;
-use crate::error::{Error, Result};
-use crate::observe::{ClaimFinished, Interest, Stage};
+use crate::error::Error;
+use crate::observe::Stage;
 use crate::registry::States;
 use crate::run::Cancel;
-use crate::store::{
-    AnySession, ClaimRequest, Completed, EventStore, HandlerSlots, Lease, Run, RunPart, Turn, TurnRequest,
-};
+use crate::store::{AnySession, HandlerSlots, Lease, Run};
 
 /// First wait after the store failed.
 pub(super) const FIRST_BACKOFF: Duration = Duration::from_millis(50);
@@ -64,14 +62,14 @@ pub(crate) struct Pump {
     /// Jobs that slots have not finished.
     pub(super) in_slots: usize,
     /// When to look for the sessions of dead workers again.
-    sweep_at: Duration,
+    pub(super) sweep_at: Duration,
     store_free_at: Duration,
     pub(super) backoff: Duration,
     /// Wait after an attempt that the store made impossible, and until when claims wait because of one.
     attempt_backoff: Duration,
     claims_wait_until: Duration,
     pub(super) reports: Vec<Report>,
-    claimable: Vec<HandlerSlots>,
+    pub(super) claimable: Vec<HandlerSlots>,
     /// Whether runs go on: false once the dispatcher stops.
     pub(super) claiming: bool,
     /// Claims come from `run_batch` alone, not from the schedule.
@@ -218,28 +216,6 @@ impl Pump {
         Some(until.min(self.deadline()))
     }
 
-    fn free(&self) -> usize {
-        self.engine.options.dispatcher.concurrency.saturating_sub(self.ledger.active() + self.held.len())
-    }
-
-    /// Slots that are free once the completions that wait are written: the same statement may claim for them, because whatever
-    /// it answers about a completion, the run ends.
-    fn free_with_turn(&mut self) -> usize {
-        self.ledger.nothing_ends();
-        let batch = self.completions_a_turn();
-        for pending in self.completions.iter().take(batch) {
-            if let (Some(run), RunPart::Last) = (pending.waits, pending.completed.part) {
-                self.ledger.ends(run);
-            }
-        }
-        self.free() + self.ledger.ending()
-    }
-
-    fn completions_a_turn(&self) -> usize {
-        let options = &self.engine.options.dispatcher;
-        if options.completion_window.is_zero() { 1 } else { options.completion_batch }
-    }
-
     /// Whether nothing is in flight: no run, no completion, no failure.
     pub(super) fn is_idle(&self) -> bool {
         let settled = self.completions.is_empty() && self.failures.is_empty() && self.doubted.is_empty();
@@ -283,109 +259,6 @@ impl Pump {
 
     pub(super) fn store_answered(&mut self) {
         self.backoff = FIRST_BACKOFF;
-    }
-
-    /// One turn with everything that is due.
-    pub(super) async fn turn(&mut self, claim: bool) {
-        let Some(mut session) = self.session.take() else { return };
-        let options = self.engine.options.dispatcher.clone();
-        let sent = self.engine.clock.monotonic();
-        let now = self.engine.now();
-        let count = self.completions.len().min(self.completions_a_turn());
-        let completed: Vec<Completed> =
-            self.completions[..count].iter().map(|pending| pending.completed.clone()).collect();
-        // Whatever the load, once a poll interval: dead sessions do not wait for a quiet moment.
-        let sweep = sent >= self.sweep_at;
-        // A claim also renews what would be due before the next poll: an idle bus has one call a poll interval.
-        let ahead = options.poll_interval.min(options.lease / 6);
-        let renewing = sent >= self.renew_at || (claim && sent + ahead > self.renew_at);
-        let limit = if claim { self.free_with_turn().min(options.batch()) } else { 0 };
-        let mut claimable = std::mem::take(&mut self.claimable);
-        self.ledger.claimable(limit, &mut claimable);
-        let finished = std::mem::take(&mut self.finished);
-        let engine = self.engine.clone();
-        let mut request = TurnRequest::new(now);
-        request.completed = &completed;
-        request.finished = &finished;
-        request.renew = renewing.then(|| now.after(options.lease));
-        request.sweep = sweep;
-        request.claim =
-            (claim && !claimable.is_empty()).then(|| ClaimRequest::new(&claimable, limit, options.run_length));
-        let asked = request.claim.map_or(0, |claim| claim.limit);
-        let idle = completed.is_empty() && finished.is_empty() && self.doubted.is_empty();
-        if request.claim.is_none() && idle && !renewing && !sweep {
-            // Every handler is at its own limit: there is nothing to ask for.
-            self.schedule.claimed(sent, false);
-            self.claimable = claimable;
-            self.session = Some(session);
-            return;
-        }
-        let answer = self.answered(engine.store.turn(&mut session, &request)).await;
-        self.report_claim(claim, asked, sent, &answer);
-        self.claimable = claimable;
-        match answer {
-            Ok(turn) => {
-                if sweep {
-                    // One session a sweep: where several died together, the next is not left for another poll.
-                    self.sweep_at = if turn.taken_over > 0 { sent } else { sent + options.poll_interval };
-                    self.report_stuck(sent);
-                }
-                self.session = Some(session);
-                self.store_answered();
-                self.doubts_resolved();
-                if renewing {
-                    self.renewed(sent);
-                }
-                self.completed(count, &turn.completed);
-                if claim {
-                    // Behind the completions: the claim was for their slots too.
-                    self.schedule.claimed(sent, turn.more);
-                    self.schedule.answered(sent, self.engine.clock.monotonic());
-                }
-                if turn.taken_over > 0 {
-                    self.schedule.wake();
-                }
-                self.claimed(turn, claim);
-            }
-            Err(Error::SessionLost) => self.session_lost(),
-            Err(error) => {
-                self.session = Some(session);
-                self.finished = finished;
-                for pending in &mut self.completions[..count] {
-                    pending.repeated = true;
-                }
-                let stage = match count {
-                    _ if claim => Stage::Claim,
-                    0 => Stage::Renew,
-                    _ => Stage::Complete,
-                };
-                self.store_failed(stage, error);
-            }
-        }
-    }
-
-    fn report_claim(&self, claim: bool, requested: usize, sent: Duration, answer: &Result<Turn>) {
-        if !claim || !self.engine.observers.want(Interest::CLAIM) {
-            return;
-        }
-        let claimed = answer.as_ref().map_or(0, |turn| turn.runs.iter().map(|run| run.deliveries.len()).sum());
-        let report = ClaimFinished {
-            requested,
-            claimed,
-            lanes: answer.as_ref().map_or(0, |turn| turn.lanes),
-            duration: self.engine.clock.monotonic().saturating_sub(sent),
-            error: answer.as_ref().err(),
-        };
-        self.engine.observers.call(Interest::CLAIM, |observer| observer.claim_finished(&report));
-    }
-
-    fn claimed(&mut self, turn: Turn, claim: bool) {
-        for run in turn.runs {
-            self.start(run);
-        }
-        if claim {
-            self.ledger.claim_ended(turn.more);
-        }
     }
 
     pub(super) fn stop_claiming(&mut self) {
