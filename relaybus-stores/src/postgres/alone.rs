@@ -69,7 +69,7 @@ impl Inner {
         let mut sent = Sent::Unsent;
         for _ in 0..2 {
             // What may be there already may be extended, which one statement cannot do.
-            if batch.events.len() > 1 && !fresh {
+            if (batch.events.len() > 1 && !fresh) || self.held_keys.meets(batch) {
                 break;
             }
             sent = match self.publishing.enter(|| fresh.then(|| Parcel::of(batch))).await {
@@ -88,9 +88,14 @@ impl Inner {
 
     /// Sends a batch, and with it what waits when all their ids are new.
     async fn send(&self, mut slot: Slot, batch: &AppendBatch, fresh: bool) -> Result<Sent> {
+        if self.held_keys.meets(batch) {
+            return Ok(if fresh { Sent::Unsent } else { Sent::InDoubt });
+        }
         // The pool may have a connection where none can be opened.
         let Ok(mut connection) = slot.connection().await else { return Ok(Sent::Unsent) };
-        let others = if fresh { slot.others(batch).await } else { Vec::new() };
+        let mut others = if fresh { slot.others(batch).await } else { Vec::new() };
+        // They find that nobody tells them, and go on alone.
+        others.retain(|other| !self.held_keys.meets(&other.parcel.batch));
         let batches = || std::iter::once(batch).chain(others.iter().map(|other| &other.parcel.batch));
         let events: Vec<&NewEvent> = batches().flat_map(|batch| &batch.events).collect();
         let names = self.names_of(&events).await?;
@@ -114,7 +119,10 @@ impl Inner {
                 others.into_iter().for_each(Companion::stored);
                 Ok(Sent::Stored)
             }
-            Err(error) if others.is_empty() && error.is_lock_timeout() => Ok(Sent::Unsent),
+            Err(error) if others.is_empty() && error.is_lock_timeout() => {
+                self.held_keys.note(batch);
+                Ok(Sent::Unsent)
+            }
             Err(error) if others.is_empty() && !is_lost && !error.is_duplicate() => Err(error.into_error(STORING)),
             _ => Ok(Sent::InDoubt),
         }

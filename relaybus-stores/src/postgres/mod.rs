@@ -44,6 +44,7 @@ mod error;
 mod event_row;
 mod handle;
 mod handlers;
+mod held_keys;
 mod lanes;
 mod lease;
 mod line;
@@ -84,6 +85,7 @@ pub use options::{
 pub use session::PostgresSession;
 pub use transaction::PgTransaction;
 
+use held_keys::HeldKeys;
 use options::Source;
 use pooler::Way;
 use publishing::Publishing;
@@ -114,6 +116,7 @@ struct Inner {
     /// The store's own statements that belong to no session; see [`Inner::work`].
     work_pool: PgPool,
     publishing: Arc<Publishing>,
+    held_keys: HeldKeys,
     way: Arc<Way>,
     lock_class: i32,
     /// Where the tables are, for messages.
@@ -189,6 +192,7 @@ impl PostgresStore {
             lock_class: names.lock_class(),
             address: error::address_of(&builder.connection()?),
             publishing: Publishing::new(builder.connection()?, Arc::clone(&way)),
+            held_keys: HeldKeys::default(),
             wakeups: Arc::new(Wakeups::new(names.channel(), notify, Arc::clone(&way))),
             sql: Sql::new(names, builder.history),
             way,

@@ -15,7 +15,8 @@
 //!   reckon with either.
 //! - *No lock of a key is waited for long*: a transaction of the application may hold one for as long as it likes, and what waits for it
 //!   would hold up events of other keys, and could make that transaction a deadlock's victim. The connections have a
-//!   `lock_timeout`; whoever it ends goes by the pool, alone, and waits there as its own statement does.
+//!   `lock_timeout`; whoever it ends goes by the pool, alone, and waits there as its own statement does. For a second after that,
+//!   what has its key goes by the pool at once (`held_keys`).
 //!
 //! Interleavings:
 //! - *Who waits is dropped*: what it brought is passed over, unless it is in a statement already.
