@@ -160,6 +160,12 @@ fn append_batch(fresh: bool, keyed: bool) -> String {
     text
 }
 
+/// A turn that claims; `hint` is where the session's row was last written.
+fn turn(text: &str, hint: &str) -> String {
+    text.replace("{recorded}", &include_str!("sql/turn_recorded.sql").replace("{hint}", hint))
+        .replace("{no_delivery}", include_str!("sql/turn_no_delivery.sql"))
+}
+
 /// `done` for one delivery by its place in the index, and its traces.
 fn complete(keyed: &str, only_if: &str) -> String {
     format!(
@@ -229,8 +235,8 @@ statements! {
         i AS (INSERT INTO {deliveries} (id, available_at, sequence, key, lane, handler, event_id) \
         SELECT nextval({numbers_literal}), due, sequence, number, lane, handler, id FROM (SELECT n.* FROM n JOIN u ON u.id = n.id ORDER BY n.ord) x) \
         SELECT id FROM u";
-    turn = include_str!("sql/turn.sql");
-    turn_unkeyed = include_str!("sql/turn_unkeyed.sql");
+    turn = &turn(include_str!("sql/turn.sql"), "$29");
+    turn_unkeyed = &turn(include_str!("sql/turn_unkeyed.sql"), "$22");
     settle_turn = include_str!("sql/settle_turn.sql");
     loose = include_str!("sql/loose.sql");
     settle = include_str!("sql/settle.sql");

@@ -483,3 +483,28 @@ fn each_claim_completes_at_once(turns: &[Take]) {
         assert!(turns.iter().any(|turn| turn.at == claim.at && turn.completed > 0), "{claim:?} of {turns:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_takes_one_turn_a_batch() {
+    let (store, seen) = (Probe::new(MemoryStore::new()), Seen::<String>::default());
+    let keep = seen.clone();
+    let bus = builder(store.clone())
+        .dispatcher(DispatcherOptions::default().concurrency(10))
+        .subscribe(Subscribe::to("notes", move |_: Envelope<Note>, _| {
+            keep.push("note");
+            std::future::ready(())
+        }))
+        .build()
+        .unwrap();
+    for _ in 0..100 {
+        bus.publish_detached(note("n")).await.unwrap();
+    }
+    bus.start().await.unwrap();
+    seen.until(100).await;
+    pass(ms(50)).await;
+    bus.stop().await.unwrap();
+    // The first claims, each of the others settles ten and claims for their slots, the last settles.
+    let working = store.takes().all().into_iter().filter(|turn| turn.completed > 0 || turn.claimed > 0).count();
+    assert!(working <= 12, "{:?}", store.takes().all());
+    assert_eq!(store.takes().all().iter().map(|turn| turn.completed).sum::<usize>(), 100);
+}

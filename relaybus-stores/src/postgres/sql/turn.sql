@@ -68,24 +68,11 @@ WITH done AS (
     SELECT c.rn, r.pos, r.id, r.event_id, r.handler, r.key, r.sequence, r.lane, r.attempts, r.claims, r.available_at, r.tid
     FROM chosen c JOIN runs r ON r.handler = c.handler AND r.key = c.key) p
   ORDER BY p.rn, p.pos
-), place AS MATERIALIZED (
-  SELECT coalesce(
-    (SELECT x.ctid FROM {sessions} x WHERE x.ctid = $29::tid AND x.owner = $1),
-    (SELECT x.ctid FROM {sessions} x WHERE x.owner = $1)) AS tid
-), rec AS MATERIALIZED (
-  UPDATE {sessions} s SET turn = $3, scan_to = greatest(s.scan_to, $2::timestamptz),
-    lease_expires_at = greatest(s.lease_expires_at, coalesce($9::timestamptz, s.lease_expires_at)),
-    in_flight = $4::bigint[] || ARRAY(SELECT id FROM picked)
-  WHERE s.ctid = (SELECT tid FROM place) AND s.owner = $1 AND s.turn < $3 AND ($10::boolean OR EXISTS (SELECT 1 FROM picked))
-  RETURNING s.ctid AS tid
-)
+), {recorded}
 SELECT (SELECT array_agg(id) FROM done) AS done, (SELECT tid FROM place) IS NOT NULL AS alive, (SELECT tid FROM rec) AS recorded,
   (SELECT count(*) FROM picked) AS picks, (SELECT count(*) FROM unkeyed) AS unkeyed,
   k.handlers, k.rows, k.ats, k.ids, k.heads, NULL::boolean AS keyed_due,
-  NULL::bigint AS rn, NULL::bigint AS id, NULL::tid AS tid, NULL::smallint AS handler, NULL::bigint AS key, NULL::bigint AS sequence,
-  NULL::smallint AS lane, NULL::int AS attempts, NULL::int AS claims, NULL::timestamptz AS available_at,
-  NULL::bytea AS event_id, NULL::timestamptz AS created_at, NULL::timestamptz AS occurred_at, NULL::text AS type, NULL::text AS source,
-  NULL::text AS event_key, NULL::bytea AS correlation_id, NULL::bytea AS causation_id, NULL::json AS headers, NULL::json AS payload
+{no_delivery}
 FROM (
   SELECT array_agg(y.handler) AS handlers, array_agg(y.rows) AS rows, array_agg(y.available_at) AS ats, array_agg(y.id) AS ids,
     array_agg((SELECT count(*) FROM firsts f WHERE f.handler = y.handler)) AS heads

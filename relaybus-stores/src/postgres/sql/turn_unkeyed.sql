@@ -17,17 +17,7 @@ WITH done AS (
       AND (d.available_at, d.id) > (h.cat, h.cid) AND get_bit(h.mask, d.lane) <> 0 AND d.id NOT IN (SELECT id FROM own)
     ORDER BY d.available_at, d.id LIMIT h.cap) x
   LIMIT $12::int
-), place AS MATERIALIZED (
-  SELECT coalesce(
-    (SELECT x.ctid FROM {sessions} x WHERE x.ctid = $22::tid AND x.owner = $1),
-    (SELECT x.ctid FROM {sessions} x WHERE x.owner = $1)) AS tid
-), rec AS MATERIALIZED (
-  UPDATE {sessions} s SET turn = $3, scan_to = greatest(s.scan_to, $2::timestamptz),
-    lease_expires_at = greatest(s.lease_expires_at, coalesce($9::timestamptz, s.lease_expires_at)),
-    in_flight = $4::bigint[] || ARRAY(SELECT id FROM picked)
-  WHERE s.ctid = (SELECT tid FROM place) AND s.owner = $1 AND s.turn < $3 AND ($10::boolean OR EXISTS (SELECT 1 FROM picked))
-  RETURNING s.ctid AS tid
-)
+), {recorded}
 SELECT ARRAY(SELECT id FROM done) AS done, (SELECT tid FROM place) IS NOT NULL AS alive, (SELECT tid FROM rec) AS recorded,
   (SELECT count(*) FROM picked) AS picks, (SELECT count(*) FROM picked) AS unkeyed,
   NULL::smallint[] AS handlers, NULL::bigint[] AS rows, NULL::timestamptz[] AS ats, NULL::bigint[] AS ids, NULL::bigint[] AS heads,
@@ -38,10 +28,7 @@ SELECT ARRAY(SELECT id FROM done) AS done, (SELECT tid FROM place) IS NOT NULL A
       WHERE d.handler = h.hid AND NOT d.dead AND d.key IS NOT NULL AND d.available_at <= $2::timestamptz
         AND (d.available_at, d.id) > (h.cat, h.cid) AND get_bit(h.mask, d.lane) <> 0
       ORDER BY d.available_at, d.id LIMIT 1) x) AS keyed_due,
-  NULL::bigint AS rn, NULL::bigint AS id, NULL::tid AS tid, NULL::smallint AS handler, NULL::bigint AS key, NULL::bigint AS sequence,
-  NULL::smallint AS lane, NULL::int AS attempts, NULL::int AS claims, NULL::timestamptz AS available_at,
-  NULL::bytea AS event_id, NULL::timestamptz AS created_at, NULL::timestamptz AS occurred_at, NULL::text AS type, NULL::text AS source,
-  NULL::text AS event_key, NULL::bytea AS correlation_id, NULL::bytea AS causation_id, NULL::json AS headers, NULL::json AS payload
+{no_delivery}
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
   k.id, k.id, k.tid, k.handler, NULL, NULL, k.lane, k.attempts, k.claims, k.available_at,
