@@ -51,17 +51,13 @@ impl Inner {
             request.claim.map(|claim| ClaimRequest::new(claim.handlers, claim.limit.min(room), claim.run_length));
         let claim = claim.filter(|claim| claim.limit > 0);
         let mut asks = claim.map_or_else(Vec::new, |claim| plan(session, &claim, request));
-        let mut answer = match claim {
+        let answer = match claim {
             Some(claim) if !asks.is_empty() => self.send_claim(session, request, &ended, &claim, &mut asks).await?,
             _ => self.send_settled(session, request, &ended).await?,
         };
         let limit = claim.map_or(0, |claim| claim.limit);
         let more = advance(session, request, limit, &answer, &asks);
-        let exhausted = std::mem::take(&mut answer.exhausted);
         let mut turn = self.conclude(session, request, ended, answer).await?;
-        for key in &exhausted {
-            session.freed.remove(key);
-        }
         turn.more = more;
         Ok(turn)
     }
@@ -126,7 +122,7 @@ impl Inner {
         ended: Ended,
         answer: Answer,
     ) -> Result<Turn> {
-        let Answer { summary, mut picked, .. } = answer;
+        let Answer { summary, mut picked, exhausted, .. } = answer;
         // A call that is dropped from here on has claimed what nobody knows.
         session.dirty = true;
         let mut unseen = summary.picks != picked.len();
@@ -155,6 +151,9 @@ impl Inner {
         }
         for id in &ended.dropped {
             session.forget(*id);
+        }
+        for key in &exhausted {
+            session.freed.remove(key);
         }
         // An event was deleted by hand, or a key turned out not to be free: the row lists more than what is in hand.
         session.dirty = unseen;

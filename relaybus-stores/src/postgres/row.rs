@@ -56,7 +56,8 @@ impl Summary {
     pub(super) fn read(row: &PgRow) -> Result<Self, sqlx::Error> {
         let mut summary = Self::read_settled(row)?;
         summary.picks = count(row.try_get_unchecked(3)?);
-        summary.unkeyed = count(row.try_get_unchecked(4)?);
+        // Where only unkeyed ones are looked at, all candidates are picked.
+        summary.unkeyed = row.try_get_unchecked::<Option<i64>, _>(4)?.map_or(summary.picks, count);
         let handlers: Option<Vec<i16>> = row.try_get_unchecked(5)?;
         if let Some(handlers) = handlers {
             let (rows, ats): (Vec<i64>, Vec<Time>) = (row.try_get_unchecked(6)?, row.try_get_unchecked(7)?);

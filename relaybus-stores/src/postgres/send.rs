@@ -126,7 +126,7 @@ impl Inner {
         request: &TurnRequest<'_>,
         ended: &Ended,
         asks: &[Ask],
-    ) -> Result<Vec<(i16, i64, i64)>> {
+    ) -> Result<Vec<GoesOn>> {
         let asked: HashMap<i16, Mask> =
             asks.iter().map(|ask| (session.handlers[ask.place].id, session.handlers[ask.place].mask)).collect();
         let mut all = Vec::new();

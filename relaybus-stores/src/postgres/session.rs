@@ -330,15 +330,15 @@ impl PostgresSession {
                 self.freed.insert((held.handler, key), held.lane);
             }
         }
-    }
-
-    /// Keys of these handlers that became free without a claim, so many at most.
-    pub(super) fn freed_of(&mut self, handlers: &HashSet<i16>, most: usize) -> Vec<(i16, i64)> {
         if self.freed.len() > MOST_FREED {
             // The scans find them, from the beginning.
             self.freed.clear();
             self.handlers.iter_mut().for_each(|own| own.keyed = Cursor::START);
         }
+    }
+
+    /// Keys of these handlers that became free without a claim, so many at most.
+    pub(super) fn freed_of(&mut self, handlers: &HashSet<i16>, most: usize) -> Vec<(i16, i64)> {
         let masks: HashMap<i16, Mask> = self.handlers.iter().map(|own| (own.id, own.mask)).collect();
         self.freed.retain(|(handler, _), lane| masks.get(handler).is_some_and(|mask| mask.has(*lane)));
         self.freed.keys().copied().filter(|(handler, _)| handlers.contains(handler)).take(most).collect()

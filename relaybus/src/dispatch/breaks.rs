@@ -8,9 +8,9 @@
 //! # The rule
 //!
 //! A delivery whose handler had succeeded when the connection of its transaction was found lost, before its commit or in it
-//! with nothing committed, goes back uncharged, up to [`FREE`] times in a row; from then on each break is a failed attempt, with its backoff, until one commits. A transaction
-//! that could not be opened, and a completion that the database refused for another reason (it is read-only, its disk is
-//! full), is never charged. A handler that returns its client's error has failed, and is charged as any that fails.
+//! with nothing committed, goes back uncharged, up to [`FREE`] times in a row; from then on each break is a failed attempt, with
+//! its backoff, until one commits. A transaction that could not be opened, and a completion that the database refused for
+//! another reason (it is read-only, its disk is full), is never charged. A handler that returns its client's error has failed, and is charged as any that fails.
 //!
 //! Each bus counts for itself, so a delivery that moves between processes gets as many more. For whom there is no room, each
 //! break is charged: the count ends in any case.

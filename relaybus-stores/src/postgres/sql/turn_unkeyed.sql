@@ -19,7 +19,7 @@ WITH done AS (
   LIMIT $12::int
 ), {recorded}
 SELECT ARRAY(SELECT id FROM done) AS done, (SELECT tid FROM place) IS NOT NULL AS alive, (SELECT tid FROM rec) AS recorded,
-  (SELECT count(*) FROM picked) AS picks, (SELECT count(*) FROM picked) AS unkeyed,
+  (SELECT count(*) FROM picked) AS picks, NULL::bigint AS unkeyed,
   NULL::smallint[] AS handlers, NULL::bigint[] AS rows, NULL::timestamptz[] AS ats, NULL::bigint[] AS ids, NULL::bigint[] AS heads,
   EXISTS (
     SELECT 1 FROM unnest($18::smallint[], $19::bytea[], $20::timestamptz[], $21::bigint[]) AS h(hid, mask, cat, cid)
